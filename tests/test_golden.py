@@ -69,7 +69,7 @@ CASES = {
     "plans-of-pattern-80": f"plan-rebalance {EXAMPLE} -g '*-svc' --scale-to 5 -o table",
     "owners-screen-80": f"show-owners {FAULTS} -g mix-svc -o table",
     "plan-queues": f"plan-rebalance {EXAMPLE} --group bill-svc --read-queues broker-a=2 --add-broker broker-c:2 --section queues",
-    "keys-screen-80": f"select-queue {EXAMPLE} --topic Skewed --keys-file examples/keys.txt -o table",
+    "keys-screen-80": f"select-queue {EXAMPLE} --topic Skewed --keys examples/keys.txt -o table",
     "keys-jsonl": f"select-queue {EXAMPLE} --topic Skewed --key order-1 --sdk go-grpc@5.1.3 --sdk csharp-grpc "
     "--add-broker broker-c:4 -o jsonl",
     "size-screen-80": f"size-group {EXAMPLE} -g order-svc --rate 500 --consume-time 40ms --max-imbalance 1.1 -o table",

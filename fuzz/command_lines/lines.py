@@ -16,7 +16,7 @@ from tools.manual.tree import CommandPage, OptionPage, command_tree
 Piece = tuple[str, ...]
 """Words of the command line that belong together."""
 
-NOT_RUN = frozenset({"pipeline", "completion"})
+NOT_RUN = frozenset({"pipeline", "completion", "options"})
 """Commands that start Spark, or only print a script, and have tests of their own."""
 _OFTEN = {
     **dict.fromkeys(("plan-rebalance",), 6),
@@ -29,7 +29,7 @@ _OFTEN = {
 """Command → how often; the others seldom."""
 PAGES = ("--help", "--print-policy")
 """Options that print a page, whatever else there is on the line."""
-_SELDOM = (*PAGES, "--debug", "--watch", "--rounds", "--to", "--redact-map")
+_SELDOM = (*PAGES, "--debug", "--watch", "--every", "--samples", "--to", "--redact-map")
 _CONFIGURED = "context: two\ncontexts:\n  one: {source: 'rocketmq://127.0.0.1:1'}\n  two: {source: /nowhere.json}\n"
 
 
@@ -155,9 +155,8 @@ def _about_a_group(at: Setting) -> Iterator[Piece]:
 def _one_more(at: Setting, command: CommandPage, pieces: Sequence[Piece]) -> Iterator[Piece]:
     """An option more, with the options that it needs to mean something."""
     there = {piece[0].partition("=")[0] for piece in pieces}
-    weights = [
-        0.1 if option.panel.startswith("Source") or option.names[-1] in _SELDOM else 1.0 for option in command.options
-    ]
+    seldom = ("Connection", "Login", "TLS")
+    weights = [0.1 if each.panel in seldom or each.names[-1] in _SELDOM else 1.0 for each in command.options]
     option = at.dice.choices(command.options, weights)[0]
     name = option.names[-1]
     once = name in ("--source", "--output", "--policy") or (not option.repeatable and name in there)
@@ -172,6 +171,9 @@ def _one_more(at: Setting, command: CommandPage, pieces: Sequence[Piece]) -> Ite
 
 def _given(at: Setting, command: CommandPage, option: OptionPage) -> Iterator[Piece]:
     """The option with a value, if it takes one."""
+    if option.names[-1:] == ("--watch",):
+        yield ("--watch", "--every", "1s", "--samples", at.one("1", "2"))
+        return
     if option.metavar is None:
         yield (at.one(*option.negations, option.names[-1]),)
         return
@@ -183,7 +185,5 @@ def _given(at: Setting, command: CommandPage, option: OptionPage) -> Iterator[Pi
         yield ("--", value) if value.startswith("-") else (value,)
     elif value.startswith("-") and value != "-":
         yield (f"{option.names[-1]}={value}",)
-    elif option.names[-1] == "--watch":
-        yield ("--watch", value, "--rounds", at.one("1", "2"))
     else:
         yield (option.names[-1], value)

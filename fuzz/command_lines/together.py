@@ -25,7 +25,7 @@ Json = Any
 Together = Callable[[Case, Ran, Runs], Iterator[str]]
 NOT_THERE = "'-"
 """Stands in CSV for the owners of a queue that is not there, where an empty cell means nobody."""
-_SHOW = ("--output", "--section", "--watch", "--rounds", "--svg", "--html", "--to", *PAGES, "--redact-map")
+_SHOW = ("--output", "--section", "--watch", "--every", "--samples", "--svg", "--html", "--to", *PAGES, "--redact-map")
 
 
 def _data(runs: Runs, command: str, pieces: tuple[Piece, ...]) -> Json | None:

@@ -16,7 +16,7 @@ _FOR_CI = ("junit", "sarif")
 
 
 class CheckOptions(PolicyOptions):
-    fail_from: str = own("SEVERITY", "The lowest severity that decides the exit code: error, warning or info.", "error")
+    fail_on: str = own("SEVERITY", "Exit 3 when a limit at least so grave fails: error, warning or info.", "error")
 
 
 @command
@@ -59,7 +59,7 @@ def check(source: SourceOptions, output: OutputOptions, chosen: CheckOptions) ->
         ("failed", result.failed, ""),
         ("incomplete", result.incomplete, " could not be judged"),
     ):
-        if number := sum(one.decides(result.fail_from) for one in judged):
+        if number := sum(one.decides(result.fail_on) for one in judged):
             terminal.say(f"{verdict}: {counted(number, 'limit')}{suffix}")
     if code != ExitCode.OK:
         raise typer.Exit(code)

@@ -13,8 +13,10 @@ from typer._click.formatting import HelpFormatter
 from typer._click.globals import get_current_context
 from typer._click.parser import _OptionParser as OptionParser
 from typer._click.shell_completion import CompletionItem
+from typer._click.types import STRING
 
 __all__ = [
+    "STRING",
     "ClickException",
     "Command",
     "CompletionItem",

@@ -9,9 +9,11 @@ An option that takes one value is given once; click itself keeps the last value 
 - The environment and files give no second value: the command line goes before them.
 """
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from importlib import import_module
+from itertools import pairwise
 from typing import Any, ClassVar
 
 import typer
@@ -19,7 +21,8 @@ from typer.core import TyperCommand, TyperOption
 
 from rmqlb.cli import click
 from rmqlb.cli.error_boundary import BoundedGroup
-from rmqlb.cli.help_text import RichHelp, offered, panel_rank
+from rmqlb.cli.help_text import RichHelp, headline, offered, panel_rank
+from rmqlb.cli.results import ALIASES, PANELS
 from rmqlb.errors import UsageError
 
 CONTEXT = {"help_option_names": ["-h", "--help"]}
@@ -36,13 +39,17 @@ class CommandTree(RichHelp, BoundedGroup):
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         return list(self.found)
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - likewise
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name in self.found and cmd_name not in self.commands:
-            self.add_command(_load(cmd_name, self.found[cmd_name]), cmd_name)
+            command = _load(cmd_name, self.found[cmd_name])
+            if ctx.parent is None:
+                _place(command, cmd_name)
+            self.add_command(command, cmd_name)
         return self.commands.get(cmd_name)
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         """The command to run; all of them are loaded when the name is wrong, so that one can be suggested."""
+        args = [ALIASES.get(args[0], args[0]) if ctx.parent is None else args[0], *args[1:]]
         if args[0] not in self.found:
             for name in self.found:
                 self.get_command(ctx, name)
@@ -77,8 +84,21 @@ def _load(name: str, place: Place) -> click.Command:
         if hasattr(module, "app"):
             return typer.main.get_command(module.app)
         function = getattr(module, name.replace("-", "_"))
+    return single_command(name, function)  # type: ignore[arg-type]
+
+
+def _place(command: click.Command, name: str) -> None:
+    """Put a command into its panel of the program's help, in one line, with its other name."""
+    command.rich_help_panel = next((panel for panel, names in PANELS.items() if name in names), None)  # type: ignore[attr-defined]
+    command.short_help = headline(command.help or "")
+    command.name = ", ".join((name, *(alias for alias, known in ALIASES.items() if known == name)))
+    command.hidden = name == "options"  # as kubectl's: the last line of each help names it
+
+
+def single_command(name: str, function: Callable[..., None]) -> click.Command:
+    """A command with its options, made of a function that `declare.command` spread."""
     single = typer.Typer(add_completion=False, context_settings=CONTEXT, rich_markup_mode="rich")
-    single.command(name, cls=SingleCommand)(function)  # type: ignore[type-var]
+    single.command(name, cls=SingleCommand)(function)
     command = typer.main.get_command(single)
     command.params.sort(key=panel_rank)
     for parameter in command.params:
@@ -104,7 +124,11 @@ class _OnceParser(click.OptionParser):
         super().add_option(action=action.replace("store", "append"), **more)
 
     def parse_args(self, args: list[str]) -> tuple[dict[str, Any], list[str], list[Any]]:
+        given = [*args]  # the parser takes words away
         found, left, order = super().parse_args(args)
+        for word, after in pairwise(given):
+            if word == "--watch" and re.fullmatch(r"[\d.]+[a-z]*", after):
+                raise UsageError(f"--watch {after}: --watch takes no value", hint=f"write --watch --every {after}")
         for option in dict.fromkeys(order):
             if isinstance(option, TyperOption) and not option.multiple:
                 values = found[str(option.name)]

@@ -15,7 +15,7 @@ _VARIABLE = "_RMQLB_COMPLETE"
 def completion(
     *, shell: Annotated[str, Argument(metavar="bash|zsh|fish", help="The shell.", show_default=False)]
 ) -> None:
-    """Print the completion script of a shell, which asks rmqlb for what to offer.
+    """Print the completion script of a shell: it asks rmqlb for the words to offer.
 
     Examples:
       rmqlb completion bash

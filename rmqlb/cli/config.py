@@ -63,7 +63,7 @@ app = grouped("config", {"show": show_settings})
 
 @app.callback()
 def config() -> None:
-    """Look at the settings, and at the file and variables they come from.
+    """Show the settings, and the file and variables they come from.
 
     A setting comes from the first that has it: flag, environment (RMQLB_…), the context in force,
     $XDG_CONFIG_HOME/rmqlb/config.yaml (else ~/.config/rmqlb/config.yaml), default.

@@ -39,8 +39,8 @@ class EndpointOptions(Options):
     source: Text = _endpoint(
         "-s URL|FILE", "rocketmq://HOST:9876,… for NameServers, http(s)://… for a Dashboard, or a snapshot file."
     )
-    user: Text = _endpoint("", "Who logs in to the Dashboard.")
-    access_key: Text = _endpoint("", "Account of a cluster with ACL.")
+    user: Text = _endpoint("USER", "Log in as this user of the Dashboard.")
+    access_key: Text = _endpoint("KEY", "Account of a cluster with ACL.")
     secret: Text = _endpoint(
         "file:PATH|env:NAME|keyring:SERVICE/USER",
         "Where the user's password or the account's secret key is; never the secret itself.",
@@ -52,9 +52,9 @@ class EndpointOptions(Options):
     proxy: Texts = _endpoint("HOST[:8080]", "A Proxy's remoting port, which tells its consumers; repeatable.")
     map_address: Texts = _endpoint("FROM=TO", "Reach this address at another; repeatable.")
     source_timeout: Text = _endpoint("TIME", "Timeout of one request.")
-    source_retries: int | None = _endpoint("", "Retries of a read on transient errors.", min=0, max=MOST_RETRIES)
+    source_retries: int | None = _endpoint("N", "Retries of a read on transient errors.", min=0, max=MOST_RETRIES)
     use: bool = own.flag("Make it the active context.")
-    replace: bool = own.flag("Replace a context of that name.")
+    overwrite: bool = own.flag("Overwrite a context of that name.")
 
 
 class NoneOptions(Options):
@@ -81,9 +81,9 @@ def add_context(
     values = values_of(endpoint)
 
     def added(config: ConfigFile) -> ConfigFile:
-        if name in config.contexts and not endpoint.replace:
+        if name in config.contexts and not endpoint.overwrite:
             problem = f"there is a context {name} already"
-            raise UsageError(problem, hint="--replace overwrites it", code="context-exists")
+            raise UsageError(problem, hint="give --overwrite", code="context-exists")
         config = with_context(config, name, values)
         return with_value(config, "context", name) if endpoint.use else config
 

@@ -7,7 +7,7 @@ from rmqlb.cli.common.declare import Panel, Text, Texts, command, own
 from rmqlb.cli.common.options import OutputOptions, SourceOptions, StrategyOptions
 from rmqlb.cli.common.output_files import PageOptions
 from rmqlb.cli.common.reading import Reader, ask
-from rmqlb.cli.common.show_or_watch import WatchOptions, show
+from rmqlb.cli.common.show_or_watch import WatchFlag, WatchOptions, show
 from rmqlb.cli.common.terminal import SnapshotView, Terminal
 from rmqlb.cli.exit_codes import ExitCode
 from rmqlb.errors import UsageError
@@ -17,28 +17,32 @@ if TYPE_CHECKING:
     from rmqlb.model.result import TriedCondition
     from rmqlb.verbs.source import Earlier
 
-_looks = Panel("Looks")
+_samples = Panel("Samples")
+_MOST = 10
 
 
 class DiagnoseOptions(PageOptions, StrategyOptions):
     group: Texts = own("-g GROUP", "Consumer groups, by name or as 'pay-*'; repeatable.")
     all_groups: bool = own.flag("All groups except RocketMQ's own.")
-    fail_on: Text = own("error|warning", "Exit 3 when a finding is at least so grave.", for_verb=False)
-    earlier: Texts = _looks(
+    fail_on: Text = own("error|warning", "Exit 3 when a finding at least so grave is found.", for_verb=False)
+    earlier: Texts = _samples(
         "FILE|-",
-        "An earlier snapshot of the same cluster, which shows what changes; repeatable.",
+        "An earlier snapshot, for changes; repeatable.",
         stdin="-",
         for_verb=False,
     )
-    interval: str = _looks("TIME", "The time between two looks at a running cluster.", "10s")
-    looks: int = _looks(
-        "N", "The most looks; fewer where they decide what a change over time decides.", 3, min=1, max=10
+    every: str = _samples("TIME", "Time between two samples.", "10s", for_verb=False)
+    samples: int | None = _samples(
+        "N",
+        "Most samples; default: 3. Fewer where they decide; with --watch no limit.",
+        min=1,
+        for_verb=False,
     )
-    stacks: bool = _looks.flag("Ask blocked consumers for the stack traces of their consume threads.")
+    stacks: bool = _samples.flag("Ask blocked consumers for the stack traces of their consume threads.")
 
 
 @command
-def diagnose(source: SourceOptions, options: DiagnoseOptions, output: OutputOptions, watching: WatchOptions) -> None:
+def diagnose(source: SourceOptions, options: DiagnoseOptions, output: OutputOptions, flag: WatchFlag) -> None:
     """Say why a consumer group is as it is: the likeliest cause first, with evidence, consequence and remedy.
 
     Examples:
@@ -47,7 +51,8 @@ def diagnose(source: SourceOptions, options: DiagnoseOptions, output: OutputOpti
       rmqlb diagnose -s examples/faults.json --earlier examples/faults-before.json -g ship-svc -o json
 
     A cause of wrong owners is one whose prediction equals all observed owners. What cannot be decided is unknown, with
-    the reason. A running cluster is read again, --interval later, where a change over time decides.
+    the reason. From a running cluster more samples are taken, --every TIME, where a change over time
+    decides.
 
     Exit codes: 0 done, 2 usage, 3 a finding is as grave as --fail-on says, 4 a group is not there, an --earlier file is
     not an earlier look at it, or with --fail-on something is unknown, 5 endpoint unreachable.
@@ -64,8 +69,12 @@ def diagnose(source: SourceOptions, options: DiagnoseOptions, output: OutputOpti
         hint = suggestion("severities", lowest, severities)
         raise UsageError(f"--fail-on {lowest}: neither error nor warning", hint=hint)
     reader = Reader(source, terminal)
-    watched = None if watching.watch is None else list[ClusterSnapshot]()
-    diagnosing = ask(verb.diagnose, reader, options, watched=watched)
+    samples, watched = options.samples, list[ClusterSnapshot]() if flag.watch else None
+    if samples is not None and samples > _MOST and not flag.watch:
+        raise UsageError(f"--samples {samples}: at most {_MOST}", hint="--watch takes samples without end")
+    every = "10s" if flag.watch else options.every  # the verb itself never waits in a watch
+    compared = max(3, min(samples or 3, _MOST)) if flag.watch else samples or 3
+    diagnosing = ask(verb.diagnose, reader, options, every=every, samples=compared, watched=watched)
     earlier = _earlier(options.earlier or (), reader)
     seen: list[Diagnosis] = []
 
@@ -77,6 +86,7 @@ def diagnose(source: SourceOptions, options: DiagnoseOptions, output: OutputOpti
         report = diagnoses_report(found) if isinstance(found, DiagnosisOfGroups) else diagnosis_report(found)
         return SnapshotView(report, found.meta.snapshot, found.meta.findings, tried)
 
+    watching = WatchOptions(watch=True, every=options.every, samples=samples) if flag.watch else WatchOptions()
     show(look, watching, terminal)
     number = 0 if lowest is None else sum(bool(each.unknown) for each in seen)
     if number:

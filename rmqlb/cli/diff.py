@@ -13,7 +13,7 @@ from rmqlb.errors import UsageError
 
 
 class DiffOptions(PageOptions, StrategyOptions):
-    groups: Texts = own("-g --group GLOB", "Only these consumer groups; repeatable.")
+    groups: Texts = own("-g --group GLOB", "Consumer groups, by name or as 'pay-*'; repeatable; default: all.")
     fail_on: Texts = own("CONDITION", "Exit 3 when it is met: 'moved>0', 'unexplained>0'; repeatable.")
     system: bool = about.flag("RocketMQ's own topics and groups too.")
 

@@ -32,25 +32,27 @@ _AT_ONCE = 8  # contexts' clusters that are read at the same time
 
 
 class FetchOptions(Options):
-    topic: Texts = own("-t GLOB", "Only these topics; repeatable.")
-    group: Texts = own("-g GLOB", "Only these consumer groups; repeatable.")
+    topic: Texts = own("-t GLOB", "Topics, by name or as 'pay-*'; repeatable; default: all.")
+    group: Texts = own("-g GLOB", "Consumer groups, by name or as 'pay-*'; repeatable; default: all.")
     system: bool = about.flag("RocketMQ's own topics and groups too.")
     evidence: bool = about.flag(
-        "What a diagnosis needs too: of each consumer its queues, times, rates and limits. A consumer of several "
+        "Also what a diagnosis needs of each consumer. Its queues, times, rates and limits; a consumer of several "
         "groups is asked once per second."
     )
     to: Text = own("PATH", "Write to this file; with --every to this directory.")
-    every: Text = own("TIME", "Fetch again at this interval until Ctrl-C.")
-    all_contexts: bool = own.flag("Each context's cluster, side by side, into a folder of its own under --to.")
+    every: Text = own("TIME", "Time between two samples. Fetches until Ctrl-C.")
+    all_contexts: bool = own.flag("Each context's cluster, into a folder of its own under --to.")
     redact: bool = own.flag(
-        "Replace all names and addresses by others that sort as they do, so that the owners stay the same."
+        "Replace all names and addresses. The new names sort as the old ones do, so the owners stay the same."
     )
-    redact_map: Text = own("FILE", "With --redact: write which name became which to this file, mode 0600.")
+    redact_map: Text = own("FILE", "With --redact: the file that maps old to new names; mode 0600.")
 
 
 @command(formats=_FORMATS, without=("no_pager", "section", "all"))
 def fetch_routes(source: SourceOptions, output: OutputOptions, options: FetchOptions) -> None:
     """Write a snapshot of a cluster: its routes, groups, consumers, owners and offsets.
+
+    rmqlb snapshot is the same command.
 
     What could not be read is listed on stderr and in the snapshot; the rest is written all the same. With -o jsonl each
     topic and each group is a line of its own, a snapshot of it alone; -s reads all of that, or any lines of it, back.

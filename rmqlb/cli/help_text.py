@@ -1,40 +1,126 @@
-"""Help texts as Typer's panels show them, and the names and values that options know.
+"""Help texts as Typer's panels show them, one screen a command, and the names and values that options know.
 
 The form of a command's docstring is fixed: the first paragraph is the summary, `Examples:` opens indented commands, a
 line above indented lines opens a list, and any other paragraph is wrapped.
 """
 
 import re
+from collections import Counter
+from collections.abc import Sequence
 from copy import copy
 from inspect import cleandoc
 
 from rmqlb.cli import click
 
-_LAST_PANELS = ("What to look at", "What to show", "Replay", "Strategy", "Source", "Source: NameServers", "Output")
+_NUMBERS = {"int": "N", "int range": "N", "float": "X", "float range": "X"}
+SHARED_PANELS = ("Connection", "Login", "TLS", "Output")
+_LAST_PANELS = ("What to look at", "What to show", "Replay", *SHARED_PANELS)
 """The panels that follow those of the command itself."""
+
+_COMMON = ("--source", "--namesrv-addr", "--context", "--output", "--section", "--all", "--quiet", "--watch")
+"""The options of shared panels that each command's help shows; `rmqlb options` has all of them."""
+
+_LINE, _METAVAR, _MANY = 48, 20, 22
+"""Characters of an option's text and of its metavar that fit a line of 100 columns, and options that fill a screen."""
 
 
 class RichHelp(click.Command):
-    """A command whose docstring and option texts may have brackets in them, which rich would read as markup."""
+    """A command whose `--help` is one screen; its manual page has what that leaves out.
+
+    Texts may have brackets in them, which rich would read as markup.
+    """
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Print Typer's help for a copy of the command with escaped texts."""
+        """Print Typer's help for a copy of the command with its summary, two examples and its own options."""
         shown = copy(self)
+        shown.add_help_option = False
         shown.help = command_help(self.help or "")
+        is_group = hasattr(self, "commands")
+        shown.params = [] if is_group else _in_few_panels(self.params, _path(ctx))
+        if not is_group:
+            shared = any(_panel(each) in SHARED_PANELS for each in self.params)
+            more = "`rmqlb options` lists connection, TLS, login and output options · " if shared else ""
+            page = ctx.command_path.replace(" ", "-")
+            shown.epilog = _escaped(f"{more}man {page}")
+        super(RichHelp, shown).format_help(ctx, formatter)
+
+    def format_whole_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Print all options, with whole texts, defaults and variables."""
+        shown = copy(self)
+        shown.add_help_option = False
         shown.params = [_with_names(each, _path(ctx)) for each in self.params]
         super(RichHelp, shown).format_help(ctx, formatter)
 
 
 def command_help(text: str) -> str:
-    """A docstring for rich, which wraps lines itself: those of a paragraph and of an example are joined."""
-    return _escaped("\n\n".join(_paragraph(each.split("\n")) for each in cleandoc(text).split("\n\n")))
+    """The summary and the first two examples of a docstring, for rich, which wraps lines itself."""
+    shown = []
+    for number, paragraph in enumerate(cleandoc(text).split("\n\n")):
+        lines = paragraph.split("\n")
+        if lines[0] == "Examples:":
+            # Typer takes away the indentation of lines that begin with spaces.
+            examples = (f"[default]  {_escaped(each)}[/default]" for each in examples_in(lines[1:])[:2])
+            shown.append("\n".join(["Examples:", *examples]))
+        elif number == 0:
+            shown.append(_escaped(_joined(lines)))
+        elif lines[0].startswith("rmqlb COMMAND"):
+            shown[-1] += f"\n{_escaped(lines[0])}"
+    return "\n\n".join(shown)
 
 
-def _paragraph(lines: list[str]) -> str:
-    if lines[0] == "Examples:":
-        return "Examples:\n  " + "\n\n  ".join(examples_in(lines[1:]))
-    is_listing = len(lines) > 1 and lines[1].startswith("  ")
-    return "\n".join(lines) if is_listing else _joined(lines)
+def headline(text: str) -> str:
+    """A command's line in the list of commands: its summary as far as the first colon."""
+    return _joined(cleandoc(text).partition("\n\n")[0].split("\n")).partition(":")[0].removesuffix(".")
+
+
+def _is_own_or_common(parameter: click.Parameter) -> bool:
+    return _panel(parameter) not in SHARED_PANELS or max(parameter.opts, key=len) in _COMMON
+
+
+def _in_few_panels(parameters: Sequence[click.Parameter], command: str) -> list[click.Parameter]:
+    """The options of a command itself, and common ones; a small panel is not worth its frame."""
+    found = [brief(each, command) for each in parameters if _is_own_or_common(each)]
+    sizes = Counter(map(_panel, found))
+    least = 4 if len(found) <= _MANY else 7
+    for each in found:
+        if sizes[panel := _panel(each)] < least and panel not in SHARED_PANELS:
+            each.rich_help_panel = None  # type: ignore[attr-defined]
+    return found
+
+
+def brief(parameter: click.Parameter, command: str) -> click.Parameter:
+    """A copy of an option that fits a line: its first sentence, without what the manual page has besides."""
+    shown = copy(parameter)
+    text, default = getattr(parameter, "help", None) or "", parameter.default
+    is_told = not (parameter.required or callable(default) or isinstance(default, bool | list | tuple | None))
+    text = brief_text(f"{_first_sentence(text)}; default: {default}." if is_told else text)
+    if "--event" in parameter.opts:
+        text = f"{text} Verbs: {', '.join(known_names(command, '--event'))}."
+    shown.help, shown.show_envvar, shown.show_default = _escaped(text), False, False  # type: ignore[attr-defined]
+    shown.metavar = _brief_metavar(parameter.metavar) if parameter.metavar else _NUMBERS.get(parameter.type.name)
+    shown.type = click.STRING if shown.metavar else parameter.type
+    return shown
+
+
+def brief_text(text: str) -> str:
+    """The first sentence; of its clauses, as many as fit a line."""
+    first, *more = _first_sentence(text).split("; ")
+    for clause in more:
+        first = f"{first}; {clause}" if len(first) + len(clause) + 3 <= _LINE else first
+    return f"{first}."
+
+
+def _first_sentence(text: str) -> str:
+    return re.split(r"\.(?=\s+\W?[A-Z0-9])", text)[0].removesuffix(".")
+
+
+def _brief_metavar(metavar: str) -> str:
+    shown, *more = metavar.split("|")
+    for word in more:
+        if len(shown) + len(word) + 3 > _METAVAR:
+            return f"{shown}|…"
+        shown += f"|{word}"
+    return shown
 
 
 def examples_in(lines: list[str]) -> list[str]:
@@ -60,10 +146,15 @@ def _with_names(parameter: click.Parameter, command: str) -> click.Parameter:
     return shown
 
 
-def panel_rank(parameter: click.Parameter) -> int:
-    """The place of its panel: the options of a command itself come first."""
-    panel = getattr(parameter, "rich_help_panel", None)
-    return _LAST_PANELS.index(panel) + 1 if panel in _LAST_PANELS else 0
+def panel_rank(parameter: click.Parameter) -> tuple[int, bool]:
+    """The place of its panel, and in the panel: the options of a command itself come first, settings last."""
+    panel = _panel(parameter)
+    rank = _LAST_PANELS.index(panel) + 1 if panel in _LAST_PANELS else 0
+    return rank, parameter.name == "strategy_options"
+
+
+def _panel(parameter: click.Parameter) -> str | None:
+    return getattr(parameter, "rich_help_panel", None)
 
 
 def _path(context: click.Context) -> str:
@@ -85,6 +176,10 @@ def known_names(command: str, option: str) -> tuple[str, ...]:
             return tuple(f"{name}…]" if name.endswith("[") else name for name in figures_of(command))
         case "--section":
             return sections_of(command)
+        case "--event":
+            from rmqlb.verbs.rebalance_events import VERBS
+
+            return tuple(VERBS)
         case "--strategy-option":
             from rmqlb.verbs.strategies import KEYS
 

@@ -44,13 +44,13 @@ class WarehouseOptions(Options):
 
 
 class FleetOptions(StrategyOptions):
-    strategy: Texts = _fleet("STRATEGY", "Figures and assignments under this one too; repeatable.")
+    strategy: Texts = _fleet("STRATEGY", "Strategy to compare with the present one; repeatable.")
     policy: Text = _fleet("-p FILE", "Rules and waivers as check reads them, for all clusters.")
     expect: Text = _fleet("FILE", "The clusters that must report, one name a line.")
 
 
 class ReportOptions(Options):
-    to: str = own("DIR", "The report's folder.", "rmqlb-report")
+    to: str = own("DIR", "Write to this folder.", "rmqlb-report")
 
 
 class IngestOptions(Options):

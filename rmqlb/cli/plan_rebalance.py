@@ -47,7 +47,7 @@ class PlanOptions(PageOptions, PopOptions, GroupsOptions):
 
 @command
 def plan_rebalance(source: SourceOptions, options: PlanOptions, output: OutputOptions, watching: WatchOptions) -> None:
-    """Preview what adding or removing consumers, brokers or queues does to a group's queues.
+    """Show which queues move: consumers, strategy, brokers or queue counts change.
 
     Examples:
       rmqlb plan-rebalance -s examples/cluster.json --group order-svc --add 1

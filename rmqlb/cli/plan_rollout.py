@@ -29,7 +29,7 @@ class RolloutOptions(MemberOptions, GroupOptions):
 
 @command
 def plan_rollout(source: SourceOptions, options: RolloutOptions, output: OutputOptions) -> None:
-    """Find the order and the pause of a rolling restart, or of a change of strategy, with the least gaps and overlaps.
+    """Find the best order and pause of a rolling restart: the least gaps and overlaps, with a new strategy too.
 
     Examples:
       rmqlb plan-rollout -s examples/cluster.json --group order-svc --pause 30s,60s

@@ -12,40 +12,44 @@ _MOST_STEPS = 6
 
 
 class TopicOptions(StrategyOptions):
-    topic: str = own("-t TOPIC", "The topic; required.", ...)
-    queues: Text = _change("N", "N read and N write queues on each broker, more or fewer.")
+    topic: str = own("-t TOPIC", "Topic that changes.", ...)
+    queues: Text = _change("N", "Read and write queues on each broker.")
     add_brokers: Texts = _change(
         "--add-broker NAME[:READ[:WRITE]]",
-        "A broker that gets queues of the topic; counts default to the others'; repeatable.",
+        "A broker that gets queues. Counts default to the others'; repeatable.",
     )
     drain_brokers: Texts = _change("--drain-broker NAME", "A broker that loses its queues; repeatable.")
-    move_to_cluster: Text = _change("CLUSTER", "To the brokers of this cluster, away from all others.")
+    move_to_cluster: Text = _change("CLUSTER", "All queues to this cluster's brokers.")
     message_type: Text = _change(
         "TYPE",
-        "normal, fifo, delay, transaction, mixed, priority or lite, for brokers that get the topic. "
-        "Default: as a running broker reports.",
+        "Message type on new brokers. One of normal, fifo, delay, transaction, mixed, priority or lite; default: as a "
+        "running broker reports.",
     )
-    unordered: bool = _change.flag("No message is sent by key: leave out the steps that hold producers.")
+    unordered: bool = _change.flag("No message is sent by key. Leaves out the steps that hold producers.")
     groups: Texts = own(
-        "-g --group GROUP", "Its groups, by name or as 'pay-*'; repeatable; default: all that read the topic."
+        "-g --group GROUP", "Consumer groups, by name or as 'pay-*'; repeatable; default: all that read the topic."
     )
-    strategy: Text = about("STRATEGY", "Or FILE.py:NAME, which is run. Default: as consumers report or show.")
-    sdks: Texts = _keys("--sdk SDK[@VERSION]", "Whose producers send them, as go; repeatable; default: all.")
+    strategy: Text = about("STRATEGY", "Strategy of the groups, or FILE.py:NAME, which is run; default: as reported.")
+    sdks: Texts = _keys("--sdk SDK[@VERSION]", "Client library of the producers, as go. Repeatable; default: all.")
     proxy_mode: str = _keys(
-        "local|cluster", "How the Proxy of gRPC producers runs: in each broker, or by itself.", "local"
+        "local|cluster", "How gRPC producers' Proxy runs: local, in each broker; cluster, separately.", "local"
     )
-    rates_since: Text = about("FILE", "An earlier snapshot: how fast groups read, for the estimated time.", stdin="-")
-    check_step: int | None = own("N", "Exit 3 while what step N waits for does not hold.", min=1, max=_MOST_STEPS)
-    keys_file: Text = _keys("FILE|-", "Keys of its messages, one per line: how many move.", stdin="-", for_verb=False)
+    rates_since: Text = about(
+        "--earlier FILE",
+        "An earlier snapshot, for rates. How fast groups read shows how long the change takes.",
+        stdin="-",
+    )
+    check_step: int | None = own("N", "Exit 3 while step N must wait.", min=1, max=_MOST_STEPS)
+    keys: Text = _keys("FILE|-", "Message keys, one per line.", stdin="-", for_verb=False)
 
 
 @command
 def plan_topic(source: SourceOptions, options: TopicOptions, output: OutputOptions) -> None:
-    """Plan a change of a topic's queues in steps, with the mqadmin commands to copy and what to wait for.
+    """Plan a change of a topic's queues: steps, the mqadmin commands to copy, and what to wait for.
 
     Examples:
       rmqlb plan-topic -s examples/cluster.json --topic OrderEvents --queues 16
-      rmqlb plan-topic -s examples/cluster.json --topic Skewed --drain-broker broker-b --keys-file examples/keys.txt
+      rmqlb plan-topic -s examples/cluster.json --topic Skewed --drain-broker broker-b --keys examples/keys.txt
       rmqlb plan-topic -s examples/cluster.json --topic OrderEvents --queues 8 --check-step 6
 
     Nothing is run: the commands are printed. With the same options the numbers of the steps stay the same, and steps
@@ -58,7 +62,7 @@ def plan_topic(source: SourceOptions, options: TopicOptions, output: OutputOptio
     from rmqlb.views.plan_topic import topic_plan_report
 
     terminal = Terminal("plan-topic", output)
-    reader, path = Reader(source, terminal), options.keys_file
+    reader, path = Reader(source, terminal), options.keys
     planned = ask(verb.plan_topic, reader, options, keys=None if path is None else keys_in(path, source.max_size))
     plan = show_verb(planned, topic_plan_report, terminal, verb="planning")
     if plan.checked is not None and not plan.checked.holds:

@@ -16,9 +16,9 @@ _replay = Panel("Replay")
 
 
 class RecordOptions(PictureOptions, StrategyOptions):
-    group: Text = own("-g GROUP", "The consumer group.")
-    topic: Texts = own("-t TOPIC", "Only this topic; repeatable; default: the group's topics.")
-    every: Text = about("TIME", "Time between two looks, 1s at the least; default 1s.")
+    group: Text = own("-g GROUP", "Consumer group.")
+    topic: Texts = own("-t TOPIC", "Topics; repeatable; default: the group's topics.")
+    every: Text = about("TIME", "Time between two samples. At least 1s; default: 1s.")
     until: Text = about(
         "converged|TIME",
         "End when the group has changed and is converged, after a time (90s), or at one (2026-11-22T16:00:00Z).",
@@ -41,7 +41,7 @@ class RecordOptions(PictureOptions, StrategyOptions):
 
 @command
 def record(source: SourceOptions, options: RecordOptions, output: OutputOptions) -> None:
-    """Record which consumer owns each queue of a live group while something happens.
+    """Record the owners of a live group's queues while something happens.
 
     Examples:
       rmqlb record -s rocketmq://127.0.0.1:9876 -g order-svc --until converged

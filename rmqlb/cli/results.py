@@ -55,7 +55,21 @@ RESULTS = (
     _result("error", "", "views.envelope.ErrorDocument", "whole"),
 )
 """In the order of the commands; what a command prints as a whole stands before what it prints otherwise."""
-COMMANDS = (*dict.fromkeys(command.split()[0] for result in RESULTS for command in result.commands), "completion")
+PANELS: Mapping[str, tuple[str, ...]] = {
+    "Look": ("show-groups", "show-consumers", "show-owners", "show-route", "fetch-routes"),
+    "Explain": ("diagnose", "diff", "explain"),
+    "Plan": ("plan-rebalance", "plan-topic", "plan-rollout", "size-group"),
+    "Simulate": ("simulate-rebalance", "simulate-send", "simulate-receive", "select-queue", "sweep-failures"),
+    "Watch": ("record", "check"),
+    "Fleet": ("pipeline",),
+    "Set up": ("doctor", "context", "config", "schema", "completion", "options"),
+}
+"""The panels of `rmqlb --help`, with their commands."""
+
+ALIASES = {"snapshot": "fetch-routes"}
+_NAMED = (*(command.split()[0] for result in RESULTS for command in result.commands), "completion", "options")
+_PLACED = [name for names in PANELS.values() for name in names if name in _NAMED]
+COMMANDS = (*dict.fromkeys((*_PLACED, *_NAMED)),)
 
 
 def result_of(text: str) -> PrintedResult | None:

@@ -11,12 +11,14 @@ _change = Panel("What changes")
 
 
 class KeyOptions(Options):
-    topic: str = own("-t TOPIC", "The topic; required.", ...)
+    topic: str = own("-t TOPIC", "Topic of the messages.", ...)
     key: Texts = own("-k KEY", "A message group or sharding key; repeatable.")
-    keys_file: Text = own("FILE|-", "More keys, one per line.", stdin="-")
-    sdk: Texts = about("SDK[@VERSION]", "Whose producers send, as go or go-grpc@5.1.4; repeatable; default: all.")
+    keys: Text = own("FILE|-", "Message keys, one per line, besides --key.", stdin="-")
+    sdk: Texts = about(
+        "SDK[@VERSION]", "Client library of the producers, as go or go-grpc@5.1.4; repeatable; default: all."
+    )
     proxy_mode: str = about(
-        "local|cluster", "How the Proxy of gRPC producers runs: in each broker, or by itself.", "local"
+        "local|cluster", "How gRPC producers' Proxy runs: local, in each broker; cluster, separately.", "local"
     )
     add_broker: Texts = _change(
         "NAME[:READ[:WRITE]]",
@@ -27,13 +29,13 @@ class KeyOptions(Options):
 
 
 @command(without=("proxy",))
-def select_queue(source: SourceOptions, keys: KeyOptions, output: OutputOptions) -> None:
+def select_queue(source: SourceOptions, chosen: KeyOptions, output: OutputOptions) -> None:
     """Show which queue each message group or sharding key goes to, SDK by SDK.
 
     Examples:
       rmqlb select-queue -s examples/cluster.json --topic Skewed --key order-1 --key order-2
-      rmqlb select-queue -s examples/cluster.json --topic Skewed --keys-file examples/keys.txt --sdk java --sdk go
-      rmqlb select-queue -s examples/cluster.json --topic Skewed --keys-file examples/keys.txt --write-queues 16
+      rmqlb select-queue -s examples/cluster.json --topic Skewed --keys examples/keys.txt --sdk java --sdk go
+      rmqlb select-queue -s examples/cluster.json --topic Skewed --keys examples/keys.txt --write-queues 16
 
     Exit codes: 0 done, 2 usage, 4 the topic is not there or has no writable queue, 5 endpoint unreachable.
     """
@@ -48,26 +50,26 @@ def select_queue(source: SourceOptions, keys: KeyOptions, output: OutputOptions)
     from rmqlb.views.select_queue import key_queues_report
 
     terminal = Terminal("select-queue", output, more_formats=("jsonl",))
-    mode: ProxyMode = one_of(keys.proxy_mode, "--proxy-mode", get_args(ProxyMode))
-    sdks, texts = sdks_of(keys.sdk or ()), _keys(keys, source.max_size)
-    added = tuple(values.new_broker(text, f"--add-broker {text}") for text in keys.add_broker or ())
-    counts = values.queue_counts(keys.write_queues or (), "--write-queues")
-    changes = Changes(add_brokers=added, remove_brokers=tuple(keys.remove_broker or ()), write_queues=counts)
-    snapshot = fetch(source, Wanted((keys.topic,), groups=False), terminal)
-    route = snapshot.route(keys.topic)
+    mode: ProxyMode = one_of(chosen.proxy_mode, "--proxy-mode", get_args(ProxyMode))
+    sdks, texts = sdks_of(chosen.sdk or ()), _keys(chosen, source.max_size)
+    added = tuple(values.new_broker(text, f"--add-broker {text}") for text in chosen.add_broker or ())
+    counts = values.queue_counts(chosen.write_queues or (), "--write-queues")
+    changes = Changes(add_brokers=added, remove_brokers=tuple(chosen.remove_broker or ()), write_queues=counts)
+    snapshot = fetch(source, Wanted((chosen.topic,), groups=False), terminal)
+    route = snapshot.route(chosen.topic)
     after = change_routes([route], changes)[0] if changes.touches_route else None
     found = key_queues(route, texts, sdks, mode, after=after, changes=describe(changes))
-    of_route, of_sdks = sighting_findings(snapshot.routes[keys.topic]), keyed_findings(found.sdks)
+    of_route, of_sdks = sighting_findings(snapshot.routes[chosen.topic]), keyed_findings(found.sdks)
     findings = (*of_route, *source_findings(snapshot), *of_sdks)
     terminal.show(key_queues_report(found), snapshot, findings)
 
 
-def _keys(keys: KeyOptions, max_size: str) -> list[str]:
-    found = list(keys.key or ())
+def _keys(chosen: KeyOptions, max_size: str) -> list[str]:
+    found = list(chosen.key or ())
     if any(not key.strip() for key in found):
         raise UsageError("--key: a blank key is none", hint="messages without a key go round all queues")
-    if keys.keys_file is not None:
-        found += keys_in(keys.keys_file, max_size)
+    if chosen.keys is not None:
+        found += keys_in(chosen.keys, max_size)
     if not found:
-        raise UsageError("no key is given", hint="name keys with --key, or a file with one key per line: --keys-file")
+        raise UsageError("no key is given", hint="name keys with --key, or a file with one key per line: --keys")
     return list(dict.fromkeys(found))

@@ -14,7 +14,7 @@ from rmqlb.model.snapshot import Wanted
 
 
 class ShowGroupsOptions(PageOptions, StrategyOptions):
-    groups: Texts = own("-g --group GLOB", "Only these groups; repeatable.")
+    groups: Texts = own("-g --group GLOB", "Consumer groups, by name or as 'pay-*'; repeatable; default: all.")
     severity: Text = shown("SEVERITY", "Only groups with a finding at least so grave: error, warning or info.")
     fail_on: Texts = own("CONDITION", "Exit 3 when it is met: 'groups-with-errors>0', 'lag[G]>1000'; repeatable.")
 
@@ -73,13 +73,13 @@ def show_consumers(source: SourceOptions, options: OneGroup, output: OutputOptio
 
 class OwnersOptions(PopOptions, GroupsOptions):
     strategies: Texts = about(
-        "--strategy STRATEGY", "Or FILE.py:NAME, which is run; repeatable; default: those without settings."
+        "--strategy STRATEGY", "Strategy, or FILE.py:NAME, which is run; repeatable; default: those without settings."
     )
 
 
 @command
 def show_owners(source: SourceOptions, options: OwnersOptions, output: OutputOptions, watching: WatchOptions) -> None:
-    """Show which consumer owns each queue under each strategy, next to the observed owner.
+    """Show which consumer owns each queue, as predicted and as observed.
 
     Examples:
       rmqlb show-owners -s examples/cluster.json --group order-svc
@@ -98,12 +98,12 @@ def show_owners(source: SourceOptions, options: OwnersOptions, output: OutputOpt
 
 
 class RouteOptions(Options):
-    topics: Texts = own("-t --topic TOPIC", "Repeatable; default: all topics of the source.")
+    topics: Texts = own("-t --topic TOPIC", "Topics; repeatable; default: all topics of the source.")
 
 
 @command(without=("proxy",))
 def show_route(source: SourceOptions, output: OutputOptions, watching: WatchOptions, chosen: RouteOptions) -> None:
-    """Show a topic's brokers, and the queue lists that producers and consumers make of its route.
+    """Show a topic's brokers and queues, as producers and consumers see them.
 
     Examples:
       rmqlb show-route -s examples/cluster.json --topic Skewed

@@ -243,7 +243,7 @@ def simulate_receive(source: SourceOptions, options: ReceiveOptions, output: Out
 
 @command(without=("proxy",))
 def simulate_send(source: SourceOptions, options: SendOptions, output: OutputOptions) -> None:
-    """Simulate which queues a producer picks while brokers fail, what it retries, and whom it isolates.
+    """Simulate a producer while brokers fail: the queues it picks, its retries, and the brokers it isolates.
 
     Examples:
       rmqlb simulate-send -s examples/cluster.json --topic OrderEvents --fail broker-b

@@ -35,7 +35,7 @@ class SizeOptions(OneGroupOnTopics):
         "Or FILE.py:NAME, which is run; repeatable, to compare; default: as consumers report or show.",
     )
     rates: Texts = _work("--rate [TOPIC=]R", RATE_HELP)
-    rates_since: Text = _work("FILE", RATES_SINCE_HELP, stdin="-")
+    rates_since: Text = _work("--earlier FILE", RATES_SINCE_HELP, stdin="-")
     consume_time: Text = _work("TIME", "How long the listener takes for a message; default: as consumers report it.")
     threads: int = _work("", "Consume threads of a consumer (consumeThreadMin).", 20, min=1, max=MOST_THREADS)
     orderly: bool = _work.flag("A queue is consumed by one thread at a time; default: as consumers report it.")
@@ -71,7 +71,7 @@ class SizeOptions(OneGroupOnTopics):
         for option, text in needs_rate.items():
             if text is not None and not self.rates and self.rates_since is None:
                 problem = f"{option} {text}".strip() + ": how many messages come?"
-                raise UsageError(problem, hint="say it: --rate R or --rates-since FILE")
+                raise UsageError(problem, hint="say it: --rate R or --earlier FILE")
         survive = 0 if self.survive is None else count(self.survive, "--survive", most=MOST_SIZE - 1)
         if consumers is not None and survive >= consumers[1]:
             text = f"--survive {self.survive} and --consumers {self.consumers}: no consumer would be left"
@@ -95,7 +95,7 @@ class SizeOptions(OneGroupOnTopics):
 
 @command
 def size_group(source: SourceOptions, options: SizeOptions, output: OutputOptions) -> None:
-    """Find the fewest consumers, and queues, with which a group is as balanced and as robust as asked.
+    """Find how many consumers a group needs: the fewest, and queues, that are as balanced and robust as asked.
 
     Examples:
       rmqlb size-group -s examples/cluster.json --group order-svc

@@ -13,11 +13,17 @@ _lost = Panel("What is lost")
 
 
 class SweepOptions(PolicyOptions):
-    groups: Texts = own("-g --group GLOB", "Only these groups, and their topics; repeatable.")
-    topics: Texts = own("-t --topic GLOB", "Only these topics, and groups that consume them; repeatable.")
-    orderly: Texts = own("GLOB", "Groups that consume in order, where consumers do not report it; repeatable.")
+    groups: Texts = own(
+        "-g --group GLOB", "Consumer groups, by name or as 'pay-*', and their topics; repeatable; default: all."
+    )
+    topics: Texts = own(
+        "-t --topic GLOB", "Topics, by name or as 'pay-*', and groups that consume them; repeatable; default: all."
+    )
+    orderly_groups: Texts = own(
+        "--orderly-group GLOB", "Groups that consume in order. Where consumers do not report it; repeatable."
+    )
     lose: Texts = _lost("consumer|broker|master|host|zone", "Only losses of this kind; repeatable.")
-    at_once: int = _lost("N", "2: single losses and pairs; 1: single ones.", 2, min=1, max=2)
+    losses: int = _lost("N", "2: single losses and pairs; 1: single ones.", 2, min=1, max=2)
     zones: Texts = _lost(
         "--zone GLOB=ZONE",
         "Zone of matching addresses, brokers or client IDs; a network as 10.1.0.0/16=ZONE; repeatable.",
@@ -29,7 +35,7 @@ class SweepOptions(PolicyOptions):
 
 @command
 def sweep_failures(source: SourceOptions, swept: SweepOptions, output: OutputOptions) -> None:
-    """Try every loss of consumers, brokers, hosts and zones, alone and in pairs: the smallest that break a limit.
+    """Find the smallest failures that break a limit: consumers, brokers, hosts and zones, alone and in pairs.
 
     Examples:
       rmqlb sweep-failures -s examples/cluster.json

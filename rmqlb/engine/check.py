@@ -76,7 +76,7 @@ def check_policy(
     today: date,  # for waivers
     *,
     settings: Settings | None = None,  # None is RocketMQ's defaults
-    fail_from: Severity = ERROR,  # the lowest severity that decides the outcome
+    fail_on: Severity = ERROR,  # the lowest severity that decides the outcome
     cluster: str | None = None,  # its name in a fleet; without it, waivers for clusters do not apply
     progress: Progress = no_progress,
 ) -> JudgedPolicy:
@@ -86,12 +86,12 @@ def check_policy(
         found += _judge(rule, snapshot, missing, settings or Settings(), progress)
     chosen = [each for each in policy.waivers if each.cluster is None or fnmatchcase(cluster or "", each.cluster)]
     judged, waivers = waive(found, chosen, today)
-    result = _result(policy, judged, waivers, today, fail_from)
+    result = _result(policy, judged, waivers, today, fail_on)
     return JudgedPolicy(policy, judged, result, tuple(_waiver_findings(waivers)))
 
 
 def _result(
-    policy: Policy, judged: Sequence[JudgedLimit], waivers: tuple[WaiverResult, ...], today: date, fail_from: Severity
+    policy: Policy, judged: Sequence[JudgedLimit], waivers: tuple[WaiverResult, ...], today: date, fail_on: Severity
 ) -> CheckResult:
     gravest_first = sorted(judged, key=lambda one: SEVERITIES.index(one.severity))
     by_verdict: dict[Verdict, tuple[JudgedLimit, ...]] = {
@@ -100,7 +100,7 @@ def _result(
     }
     outcome = PASSED
     for verdict in (INCOMPLETE, FAILED):  # a failure is certain, and decides before what is incomplete
-        if any(one.decides(fail_from) for one in by_verdict[verdict]):
+        if any(one.decides(fail_on) for one in by_verdict[verdict]):
             outcome = verdict
     rules = []
     for rule in policy.rules:
@@ -110,7 +110,7 @@ def _result(
     return CheckResult(
         policy=policy.where,
         today=today,
-        fail_from=fail_from,
+        fail_on=fail_on,
         outcome=outcome,
         failed=by_verdict[FAILED],
         waived=tuple(one for one in judged if isinstance(one, WaivedLimit)),

@@ -100,7 +100,7 @@ class KeysMoved(Struct, frozen=True, rename="camel"):
     """Keys that go to another queue, of one SDK's producers."""
 
     sdk: Annotated[str, "the SDK"]
-    moved: Annotated[int | None, "keys of --keys-file that move; null when that cannot be known"]
+    moved: Annotated[int | None, "keys of --keys that move; null when that cannot be known"]
     moved_share: Annotated[float | None, "the same as a share (0..1)"]
     keys: Annotated[tuple[MovedKey, ...], "those that move, as given"] = ()
 

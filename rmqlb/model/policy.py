@@ -150,8 +150,8 @@ class JudgedLimit(Struct, frozen=True):
     why: Annotated[str | None, "where to look, or why it could not be judged"]
     findings: Annotated[tuple[GroupFinding, ...], "findings that break a forbiddenFindings limit"]
 
-    def decides(self, fail_from: Severity) -> bool:
-        return SEVERITIES.index(self.severity) <= SEVERITIES.index(fail_from)
+    def decides(self, fail_on: Severity) -> bool:
+        return SEVERITIES.index(self.severity) <= SEVERITIES.index(fail_on)
 
 
 class WaivedLimit(JudgedLimit, frozen=True):
@@ -206,7 +206,7 @@ class CheckResult(Result, frozen=True):
 
     policy: Annotated[str, "the file"]
     today: Annotated[date, "the day on which waivers were looked at, YYYY-MM-DD"]
-    fail_from: Annotated[Severity, "the lowest severity that decides the outcome"]
+    fail_on: Annotated[Severity, "the lowest severity that decides the outcome"]
     outcome: Annotated[Verdict, "of the rules grave enough; failed goes before incomplete"]
     failed: Annotated[tuple[JudgedLimit, ...], "limits that failed and are not waived, the gravest first"]
     waived: Annotated[tuple[WaivedLimit, ...], "limits that a waiver lets pass"]

@@ -217,7 +217,7 @@ class _Of(Struct):
                 )
 
     def _what_if(self, facts: Group, strategy: str) -> Iterator[Row]:
-        """Every single loss, as `sweep-failures --at-once 1`, and one more consumer, as `plan-rebalance --add 1`."""
+        """Every single loss, as `sweep-failures --losses 1`, and one more consumer, as `plan-rebalance --add 1`."""
         try:
             subject = GroupSubject(facts, orderly=is_orderly(facts.group))
         except RmqlbError:

@@ -20,7 +20,7 @@ def check(
     policy: str | os.PathLike[str] | Mapping[str, Any] | None = None,
     *,
     today: date | None = None,
-    fail_from: str = ERROR,
+    fail_on: str = ERROR,
     strategy_options: str | Sequence[str] = (),
     progress: Progress = no_progress,
 ) -> CheckResult:
@@ -29,7 +29,7 @@ def check(
     `policy` is a file or its content as a dict; None is the built-in policy. `outcome` of the result is `passed`,
     `failed` or `incomplete`.
     """
-    lowest = severity(fail_from, "--fail-from")
+    lowest = severity(fail_on, "--fail-on")
     rules = policy_of(policy)
     strategies = Strategies(strategy_options)
     strategies.named += [rule.assume for rule in rules.rules if rule.assume is not None]
@@ -37,7 +37,7 @@ def check(
     day = today or datetime.now().astimezone().date()
     snapshot = reader(source).fetch(rules.wanted)
     settings = strategies.settings_for(list(snapshot.routes))
-    checked = check_policy(snapshot, rules, day, settings=settings, fail_from=lowest, progress=progress)
+    checked = check_policy(snapshot, rules, day, settings=settings, fail_on=lowest, progress=progress)
     return with_meta(checked.result, Meta(snapshot, (*checked.findings, *source_findings(snapshot)), checked))
 
 

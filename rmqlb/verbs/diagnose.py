@@ -38,8 +38,8 @@ def diagnose(
     *,
     all_groups: bool = False,
     earlier: AnySource | Earlier | Sequence[AnySource | Earlier] = (),
-    interval: str = "10s",
-    looks: int = 3,
+    every: str = "10s",
+    samples: int = 3,
     stacks: bool = False,
     strategy_options: str | Sequence[str] = (),
     watched: list[ClusterSnapshot] | None = None,
@@ -48,11 +48,11 @@ def diagnose(
     """Say why a consumer group is as it is: the likeliest cause first, with evidence and consequence.
 
     Several groups, a pattern or `all_groups` give a DiagnosisOfGroups, the worst first. `watched` has the looks of
-    earlier calls, where the same question is asked again and again: each call looks once and adds its look.
+    earlier calls, where the same question is asked again and again: each call takes one sample and adds it.
     DataError is also raised for an `earlier` snapshot that is not an earlier look.
     """
     names = names_of(group or ())
-    interval_s = _interval(names, interval, all_groups=all_groups)
+    every_s = _every_s(names, every, all_groups=all_groups)
     strategies = reported_strategies(strategy_options)
     given: Sequence[Any] = earlier if isinstance(earlier, list | tuple) else (earlier,)
     before = [found for each in given if (found := earlier_snapshot(each, "the earlier snapshot")) is not None]
@@ -73,9 +73,9 @@ def diagnose(
     findings: tuple[Finding, ...] = ()
     if watched is not None:
         if not past or past[-1].taken_at != now.taken_at:
-            watched[:] = [*past, now][-(looks - 1) :] if looks > 1 else []
+            watched[:] = [*past, now][-(samples - 1) :] if samples > 1 else []
     elif opened.live:
-        findings = _look_again(looks_of, evidence, opened, interval_s, looks, progress)
+        findings = _look_again(looks_of, evidence, opened, every_s, samples, progress)
     if stacks:
         looks_of = {name: _with_stacks(evidence, name, seen, opened) for name, seen in looks_of.items()}
     last = next(iter(looks_of.values()))[-1]
@@ -88,16 +88,16 @@ def diagnose(
     return with_meta(diagnosis_of_groups(diagnoses) if several else diagnoses[0], meta)
 
 
-def _interval(names: Sequence[str], interval: str, *, all_groups: bool) -> float:
-    """Seconds from one look to the next; refuses what cannot be meant (raises UsageError)."""
+def _every_s(names: Sequence[str], every: str, *, all_groups: bool) -> float:
+    """Seconds from one sample to the next; refuses what cannot be meant (raises UsageError)."""
     if names and all_groups:
         raise UsageError(f"--group {names[0]} and --all-groups", hint="leave one of them out", code="which-group")
     if not names and not all_groups:
         raise UsageError("which group?", hint="name it with --group, or take --all-groups", code="which-group")
-    interval_s = amounts.seconds(interval, "--interval")
-    if interval_s < _SHORTEST_S:
-        raise UsageError(f"--interval {interval}: shorter than 1s", hint="a consumer is asked once a second at most")
-    return interval_s
+    every_s = amounts.seconds(every, "--every")
+    if every_s < _SHORTEST_S:
+        raise UsageError(f"--every {every}: shorter than 1s", hint="a consumer is asked once a second at most")
+    return every_s
 
 
 def _wanted(names: Sequence[str]) -> Wanted:
@@ -121,21 +121,21 @@ def _present(names: tuple[str, ...], now: ClusterSnapshot) -> tuple[str, ...]:
 
 
 def _look_again(
-    looks: dict[str, Looks], evidence: EvidenceOf, source: Reader, interval_s: float, most: int, progress: Progress
+    looks: dict[str, Looks], evidence: EvidenceOf, source: Reader, every_s: float, most: int, progress: Progress
 ) -> tuple[Finding, ...]:
     """Read those groups again that a later look decides; a look that fails leaves what was seen before."""
     for number in range(2, most + 1):
         waiting = [n for n, seen in looks.items() if n in seen[-1].groups and wants_another(evidence(n, seen))]
         if not waiting:
             break
-        progress(f"{named(waiting)}: waiting {interval_s:g} s for look {number} of at most {most}", 0, 0)
-        time.sleep(interval_s)
+        progress(f"{named(waiting)}: waiting {every_s:g} s for sample {number} of at most {most}", 0, 0)
+        time.sleep(every_s)
         # Of several, one that cannot be read any more does not keep the others from being read.
         several = Wanted(everything=Everything(groups=tuple(waiting), of_groups=True), evidence=True)
         try:
             later = source.fetch(several if len(waiting) > 1 else _wanted(waiting))
         except (DataError, EndpointError) as error:
-            return (Finding("unread", f"look {number} failed, the looks before it count: {error.message}"),)
+            return (Finding("unread", f"sample {number} failed, the samples before it count: {error.message}"),)
         for name in waiting:
             if name in later.groups:
                 looks[name] = (*looks[name], later)

@@ -142,10 +142,10 @@ def reader(source: AnySource) -> Reader:
 
 class Earlier(Struct, frozen=True):
     source: Reader
-    option: str  # what errors about it begin with, as `--rates-since FILE`
+    option: str  # what errors about it begin with, as `--earlier FILE`
 
 
-def earlier(source: AnySource | Earlier | None, option: str = "--rates-since") -> Earlier | None:
+def earlier(source: AnySource | Earlier | None, option: str = "--earlier") -> Earlier | None:
     """An earlier snapshot, which is no running cluster (raises UsageError)."""
     if source is None or isinstance(source, Earlier):
         return source

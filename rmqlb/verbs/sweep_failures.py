@@ -27,9 +27,9 @@ def sweep_failures(
     *,
     groups: str | Sequence[str] | None = (),
     topics: str | Sequence[str] | None = (),
-    orderly: str | Sequence[str] | None = (),
+    orderly_groups: str | Sequence[str] | None = (),
     lose: str | Sequence[str] | None = (),
-    at_once: int = 2,
+    losses: int = 2,
     zones: str | Sequence[str] | None = (),
     zones_file: str | None = None,
     policy: str | None = None,
@@ -47,8 +47,8 @@ def sweep_failures(
     """
     tried, lost = conditions(fail_on, SWEEP_FIGURES), texts_of(lose)
     kinds, rules = _kinds(lost), _zones(lost, texts_of(zones), zones_file)
-    if at_once not in (1, 2) or jobs < 1:
-        raise UsageError("at_once is 1 or 2, and jobs 1 or more")
+    if losses not in (1, 2) or jobs < 1:
+        raise UsageError("losses is 1 or 2, and jobs 1 or more")
     day = datetime.now().astimezone().date() if today is None else amounts.day(today, "--today")
     limits = policy_of(policy, BUILT_IN)
     strategies = Strategies(strategy_options)
@@ -59,11 +59,11 @@ def sweep_failures(
     words = source_words or (("-s", source) if isinstance(source, str) else ())
     more = [word for text in texts_of(strategy_options) for word in (OPTION, text)]
     request = replace(
-        _chosen(snapshot, everything, texts_of(orderly)),
+        _chosen(snapshot, everything, texts_of(orderly_groups)),
         kinds=kinds,
         zones=rules,
         in_part=bool(groups or topics),
-        at_once=at_once,
+        at_once=losses,
         jobs=jobs,
         commands=Commands(words, more) if words else None,
     )
@@ -127,6 +127,6 @@ def _chosen(snapshot: ClusterSnapshot, everything: Everything, orderly: Sequence
         matching = {name for name in groups if name == glob or fnmatchcase(name, glob)}
         if not matching:
             hint = suggestion("groups", glob, groups)
-            raise UsageError(f"--orderly {glob}: it matches no group looked at", hint=hint)
+            raise UsageError(f"--orderly-group {glob}: it matches no group looked at", hint=hint)
         ordered |= matching
     return SweepRequest(groups, topics, topics if everything.topics else (), orderly=frozenset(ordered))

@@ -120,7 +120,7 @@ def _headline(result: CheckResult) -> str:
     s = result.summary
     limits = counted(s.limits, "limit")
     if s.failed:
-        decides = "" if result.outcome == "failed" else f", none of severity {result.fail_from}"
+        decides = "" if result.outcome == "failed" else f", none of severity {result.fail_on}"
         return f"{s.failed} of {limits} failed{decides}: {_first(result.failed)}"
     if result.outcome == "incomplete":
         return f"{counted(s.incomplete, 'limit')} could not be judged: {_first(result.incomplete)}"

@@ -94,7 +94,7 @@ def _left_out(sweep: FailureSweep) -> Iterator[str]:
         if each.limit is not None:
             limits.setdefault((each.limit, each.why), []).append(each.name)
     for (limit, why), names_ in limits.items():
-        hint = "; --orderly GLOB names groups that do" if limit == "withoutLock" else ""
+        hint = "; --orderly-group GLOB names groups that do" if limit == "withoutLock" else ""
         yield f"  {limit} unknown in some cases of {named(names_)}: {why}{hint}"
 
 

@@ -72,7 +72,7 @@ def test_the_built_in_policy_finds_what_show_groups_calls_an_error() -> None:
 def test_every_limit_ends_in_every_format_as_its_figures_say(fmt: str) -> None:
     bounds = {"noneOf": "[slow-consumer]", "names": "[AVG]", "share": "50%"}
     limits = [f"{kind.about}s: '*', limits: {{{name}: {bounds.get(kind.unit, 1)}}}" for name, kind in LIMITS.items()]
-    ran = run("check", "-p", "-", "-s", EXAMPLE, "--fail-from", "info", "-o", fmt, stdin=rules(*limits))
+    ran = run("check", "-p", "-", "-s", EXAMPLE, "--fail-on", "info", "-o", fmt, stdin=rules(*limits))
     assert (ran.code, "Traceback" in ran.stderr) == (ExitCode.CONDITION, False)
 
 

@@ -12,8 +12,8 @@ import pytest
 
 from rmqlb.cli.completion import script
 from rmqlb.cli.exit_codes import ExitCode
-from rmqlb.cli.help_text import command_help, known_names, known_values
-from rmqlb.cli.results import SECTIONS
+from rmqlb.cli.help_text import SHARED_PANELS, brief_text, command_help, headline, known_values
+from rmqlb.cli.results import ALIASES, COMMANDS, PANELS, SECTIONS
 from rmqlb.engine.allocate.rules import NAMES
 from rmqlb.views.report import FORMATS
 from tests.support.mismatches import every_case
@@ -35,19 +35,28 @@ def flat(text: str) -> str:
     return " ".join(re.sub(r"[│╭╮╰╯─]", " ", text).split())
 
 
+SIMULATORS = ("plan-rollout", "simulate-rebalance", "simulate-receive", "simulate-send", "size-group")
+"""Commands whose many options become `--set NAME=VALUE`."""
+
+
 @every_case("command", ALL, ids=lambda command: command.typed)
-def test_help_has_one_form_and_shows_every_text(command: CommandPage) -> None:
+def test_help_has_one_form_and_is_one_screen(command: CommandPage) -> None:
     assert re.fullmatch(r"[A-Z][^.!?]*(?:\.[a-z][^.!?]*)*\.", command.help.summary)
     assert len(command.help.summary) <= 140
-    texts = [command.help.summary, *command.help.examples, *(below.help.summary for below in command.commands)]
-    texts += [meaning for _, meaning in command.help.exit_codes]
+    texts = [
+        command.help.summary,
+        *command.help.examples[:2],
+        *(headline(each.help.summary) for each in command.commands),
+    ]
     for option in (*command.options, *command.arguments):
         assert re.match(r"[A-Z0-9%\w]", option.help), option
         assert option.metavar is None or option.metavar.strip(), option
-        texts += [*option.names, option.help]
-        texts += known_names(" ".join(command.path), option.names[-1]) if option.names else ()
+        if option.panel not in SHARED_PANELS and option.names[-1:] != ("--help",) and not command.commands:
+            texts += [*option.names, brief_text(option.help).partition(";")[0]]
+    help_text = run(*command.path, "--help", env={"COLUMNS": "100"}).stdout
+    assert len(help_text.splitlines()) <= 50 or command.name in SIMULATORS
     shown = flat(run(*command.path, "--help", env={"COLUMNS": "1000"}).stdout)
-    assert [text for text in texts if " ".join(text.split()) not in shown] == []
+    assert [text for text in texts if " ".join(text.split()).removesuffix(".") not in shown] == []
     if command.commands or command.name == "completion":
         return
     codes = [code for code, _ in command.help.exit_codes]
@@ -62,11 +71,33 @@ def test_help_has_one_form_and_shows_every_text(command: CommandPage) -> None:
 
 
 def test_help_is_no_markup_in_colour_on_request_and_in_the_order_of_panels() -> None:
-    assert command_help("Take [red]a[/red] or [ID=]b.") == r"Take \[red]a\[/red] or [ID=]b."
+    assert command_help("Take [red]a[/red] or [ID=]b.\n\nMore.") == r"Take \[red]a\[/red] or [ID=]b."
     panels = re.findall(r"^╭─ ([^─]+) ─", run("plan-rebalance", "--help").stdout, re.MULTILINE)
-    assert (panels[0], panels[-3:]) == ("Options", ["Source", "Source: NameServers", "Output"])
+    assert (panels[0], panels[-2:]) == ("Options", ["Connection", "Output"])
     assert "\x1b" not in start("show-route", "--help").stdout
     assert "\x1b" in start("show-route", "--help", env={"FORCE_COLOR": "1"}).stdout
+
+
+def test_the_program_lists_its_commands_in_panels() -> None:
+    shown = run("--help", env={"COLUMNS": "100"}).stdout
+    panels = [name for name in PANELS if f"╭─ {name} ─" in shown]
+    assert panels == [*PANELS]
+    assert {name for names in PANELS.values() for name in names} >= {*COMMANDS}
+    listed = [line.split()[1].rstrip(",") for line in shown.splitlines() if re.match(r"│ [a-z]", line)]
+    assert listed == [name for name in COMMANDS if name != "options"]
+    assert ALIASES == {"snapshot": "fetch-routes"}
+    assert "│ fetch-routes, snapshot " in shown
+    line = ("-s", str(ROOT / "examples/cluster.json"))
+    assert run("snapshot", *line) == run("fetch-routes", *line)
+
+
+def test_the_shared_options_are_listed_whole() -> None:
+    shown = flat(run("options", env={"COLUMNS": "1000"}).stdout)
+    (command,) = (each for each in ALL if each.path == ("show-owners",))
+    shared = [option for option in command.options if option.panel in SHARED_PANELS]
+    texts = [text for option in shared for text in (*option.names, option.help, option.variable or "")]
+    assert len(shared) > 20
+    assert [text for text in texts if text not in shown] == []
 
 
 FAMILIES = [command.name for command in TREE.commands if command.name != "pipeline"]

@@ -75,7 +75,7 @@ def test_a_context_is_written_from_the_line_alone_and_again_only_with_replace(de
     unprintable = typed("context add a -s http://h --user a\x1b[31m").stderr
     assert unprintable.startswith("error: --user: it has a character that cannot be printed")
     desk.user("contexts:\n  b: {source: http://i, user: me}\n")
-    assert typed("context add a -s http://h", env).code == typed("context add b -s http://j --replace").code == 0
+    assert typed("context add a -s http://h", env).code == typed("context add b -s http://j --overwrite").code == 0
     assert written(desk) == {"contexts": {"b": {"source": "http://j"}, "a": {"source": "http://h"}}}
 
 
@@ -236,7 +236,7 @@ def test_commands_on_contexts_show_the_places_of_secrets_only(desk: Desk) -> Non
         "config show --context e",
     )
     encoded = base64.b64encode(CANARY.encode()).decode().rstrip("=")
-    for line in (*lines, f"context add x -s http://h --secret file:{path} --replace", "context remove x"):
+    for line in (*lines, f"context add x -s http://h --secret file:{path} --overwrite", "context remove x"):
         for more in ("", " --debug", " -o json"):
             ran = typed(line + more, env)
             assert ran.code in (0, 2)

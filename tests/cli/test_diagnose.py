@@ -27,7 +27,9 @@ def test_a_watched_first_line_changes_as_soon_as_the_looks_show_why(tmp_path: Pa
     source = tmp_path / "now.json"
     examples = ROOT / "examples"
     source.write_bytes((examples / "faults-before.json").read_bytes())
-    with OnTerminal("diagnose", "-s", str(source), "-g", "ship-svc", "--watch", "100ms", lines=50) as terminal:
+    with OnTerminal(
+        "diagnose", "-s", str(source), "-g", "ship-svc", "--watch", "--every", "100ms", lines=50
+    ) as terminal:
         terminal.until(lambda: first(terminal).startswith("ship-svc: no problem found, but "))
         later = tmp_path / "later.json"
         later.write_bytes((examples / "faults.json").read_bytes())
@@ -89,7 +91,7 @@ def replay() -> Iterator[Replay]:
 
 
 def diagnose_live(replay: Replay, *arguments: str, **more: Any) -> Ran:
-    return run("diagnose", "-s", replay.url, "-g", "order-svc", "--interval", "1s", *arguments, **more)
+    return run("diagnose", "-s", replay.url, "-g", "order-svc", "--every", "1s", *arguments, **more)
 
 
 def live_data(replay: Replay, *arguments: str) -> Any:
@@ -105,10 +107,10 @@ def offsets_read(replay: Replay) -> int:
 
 
 def test_a_group_is_read_again_where_a_change_over_time_decides(replay: Replay) -> None:
-    once = live_data(replay, "--looks", "1")
+    once = live_data(replay, "--samples", "1")
     assert (len(once["looks"]), offsets_read(replay)) == (1, 1)
     assert "offset-rewound" in {each["code"] for each in once["unknown"]}
-    twice = live_data(replay, "--looks", "2")
+    twice = live_data(replay, "--samples", "2")
     assert (len(twice["looks"]), offsets_read(replay)) == (2, 3)
     assert "offset-rewound" in twice["checked"]
 
@@ -131,20 +133,20 @@ def a_minute_ago(replay: Replay, folder: Path) -> str:
 def test_a_blocked_listener_is_named_with_what_its_threads_do(replay: Replay, tmp_path: Path) -> None:
     replay.faults[RUNNING] = blocked
     before = a_minute_ago(replay, tmp_path)
-    ran = diagnose_live(replay, "--stacks", "--looks", "1", "--earlier", before)
+    ran = diagnose_live(replay, "--stacks", "--samples", "1", "--earlier", before)
     assert ran.stdout.startswith(f"order-svc: the listener of {ID} is blocked; ")
     assert "  stacks       ConsumeMessageThread_order-svc_1 TIMED_WAITING\n" in ran.stdout
     assert "java.lang.Thread.sleep(Native Method)" in ran.stdout
     assert [asked for asked in replay.asked if "jstack=true" in asked] == [
         f"GET {RUNNING}?consumerGroup=order-svc&clientId=192.0.2.2%40inst0&jstack=true"
     ]
-    found = live_data(replay, "--looks", "1", "--earlier", before)
+    found = live_data(replay, "--samples", "1", "--earlier", before)
     assert found["findings"][0]["code"] == "blocked-consumer"
     assert found["stacks"] is None
 
 
 def test_a_later_look_that_fails_leaves_what_was_seen_before(replay: Replay) -> None:
-    whole = live_data(replay, "--looks", "1")
+    whole = live_data(replay, "--samples", "1")
     asked_in_one = len(replay.asked)
     seen = iter(range(asked_in_one))
 
@@ -161,7 +163,7 @@ def test_a_later_look_that_fails_leaves_what_was_seen_before(replay: Replay) -> 
     assert ran.code == 0
     assert [each["code"] for each in document["data"]["unknown"]] == [each["code"] for each in whole["unknown"]]
     assert len(document["data"]["looks"]) == 1
-    assert any(each["message"].startswith("look 2 failed, ") for each in document["findings"])
+    assert any(each["message"].startswith("sample 2 failed, ") for each in document["findings"])
 
 
 def test_what_is_not_asked_by_the_deadline_is_unknown(replay: Replay) -> None:
@@ -171,14 +173,14 @@ def test_what_is_not_asked_by_the_deadline_is_unknown(replay: Replay) -> None:
         handler._answer(target.path, target.query)
 
     replay.faults[PROGRESS] = late
-    found = live_data(replay, "--looks", "1", "--deadline", "2s")
+    found = live_data(replay, "--samples", "1", "--deadline", "2s")
     assert found["outcome"] == "unknown"
     assert any("not asked within the 2 s of the deadline" in each["reason"] for each in found["unknown"])
     assert not any(RUNNING in asked for asked in replay.asked)
 
 
 def test_each_look_of_a_watch_is_an_earlier_one_to_the_next(replay: Replay) -> None:
-    ran = diagnose_live(replay, "--watch", "1100ms", "--rounds", "2")
+    ran = diagnose_live(replay, "--watch", "--samples", "2")
     lines = [json.loads(line) for line in ran.stdout.splitlines()]
     for line in lines:
         must_fit(line, "rmqlb/change")
@@ -190,8 +192,8 @@ def test_each_look_of_a_watch_is_an_earlier_one_to_the_next(replay: Replay) -> N
 
 def test_a_terminal_says_that_it_waits_for_the_next_look(replay: Replay) -> None:
     with OnTerminal(
-        "diagnose", "-s", replay.url, "-g", "order-svc", "--interval", "1s", "--looks", "2", "--no-pager", lines=60
+        "diagnose", "-s", replay.url, "-g", "order-svc", "--every", "1s", "--samples", "2", "--no-pager", lines=60
     ) as terminal:
         assert terminal.end() == 0
-    assert b"waiting 1 s for look 2 of at most 2" in terminal.raw
+    assert b"waiting 1 s for sample 2 of at most 2" in terminal.raw
     assert terminal.lines[0].startswith("order-svc: ")

@@ -354,7 +354,7 @@ def test_a_group_that_a_proxy_lists_is_neither_offline_nor_unowned(
     kinds = {(each["consumeType"], each["language"], len(each["notListedBy"])) for each in shown}
     assert kinds == {("grpc", "JAVA", 0)}
     assert {address["proxyAddr"] for each in shown for address in each["addresses"]} == {proxy.address}
-    (finding,) = json.loads(run("diagnose", *live, "-g", group, "--looks", "1", "-o", "json").stdout)["data"][
+    (finding,) = json.loads(run("diagnose", *live, "-g", group, "--samples", "1", "-o", "json").stdout)["data"][
         "findings"
     ]
     assert (finding["code"], finding["evidence"][0]["source"]) == ("behind-proxy", f"Proxy {proxy.address}")

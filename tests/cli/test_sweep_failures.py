@@ -46,7 +46,7 @@ def test_the_gap_of_a_counterexample_is_simulated_by_its_command(tmp_path: Path)
     groups = [consumers("g", ids, ["T"]), consumers("h", ids[1:], ["T"], "CONSISTENT_HASH")]
     snapshot = cluster(groups, [route("T", brokers, [3, 4])])
     source.write_text(snapshot_text(snapshot, (), "fetch-routes"))
-    ran = run("sweep-failures", "-s", str(source), "-p", str(policy), "--orderly", "h", "-o", "json")
+    ran = run("sweep-failures", "-s", str(source), "-p", str(policy), "--orderly-group", "h", "-o", "json")
     found = [each for each in json.loads(ran.stdout)["data"]["counterexamples"] if each["gapCommand"] is not None]
     texts = [re.findall(r"'(\S+) [^']*'", each["gapCommand"]) for each in found]
     assert {each for its in texts for each in its} == {"host-loss", "crash", "broker-down"}

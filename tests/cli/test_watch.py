@@ -28,7 +28,7 @@ from tests.support.schemas import must_fit
 
 GONE = EndpointError("mq1:9876 is gone", hint="is it up?")
 ENTER, LEAVE = b"\x1b[?1049h\x1b[?25l", b"\x1b[?25h\x1b[?1049l"
-QUICK = ("--watch", "100ms")
+QUICK = ("--watch", "--every", "100ms")
 
 
 class Number(Struct, frozen=True):
@@ -112,16 +112,16 @@ LINES = ("show-route --topic Skewed", "show-owners -g bill-svc", "plan-rebalance
 @every_case("line", LINES)
 def test_in_a_pipe_the_rows_of_a_look_are_those_of_json_lines(line: str) -> None:
     arguments = [*line.split(), "-s", EXAMPLE]
-    once, watching = run(*arguments, "-o", "jsonl"), run(*arguments, "--watch", "1h", "--rounds", "1")
+    once, watching = run(*arguments, "-o", "jsonl"), run(*arguments, "--watch", "--every", "1h", "--samples", "1")
     assert (once.code, watching.code, once.stderr) == (0, 0, watching.stderr)
     rows = [json.loads(row) for row in once.stdout.splitlines()]
     assert rows == [json.loads(each)["row"] for each in watching.stdout.splitlines()]
-    as_json = run(*arguments, "--watch", "1h", "--rounds", "1", env={"RMQLB_OUTPUT": "json"})
+    as_json = run(*arguments, "--watch", "--every", "1h", "--samples", "1", env={"RMQLB_OUTPUT": "json"})
     assert as_json.stdout.count("\n") == len(rows)
 
 
 def test_a_reader_that_has_seen_enough_ends_it_quietly() -> None:
-    done = shell(f"rmqlb show-route -s {EXAMPLE} --watch 1h -q | head -1; echo ${{PIPESTATUS[0]}}")
+    done = shell(f"rmqlb show-route -s {EXAMPLE} --watch --every 1h -q | head -1; echo ${{PIPESTATUS[0]}}")
     assert (done.stdout.splitlines()[-1], done.stderr) == ("0", "")
 
 
@@ -169,7 +169,7 @@ def test_on_a_terminal_the_screen_is_redrawn_and_put_back(source: Path) -> None:
 
 
 def test_a_terminal_of_another_size_is_drawn_anew_at_once() -> None:
-    tables = ("--section", "queues", "--section", "summary", "--watch", "1h")
+    tables = ("--section", "queues", "--section", "summary", "--watch", "--every", "1h")
     with OnTerminal("show-owners", "-s", EXAMPLE, "-g", "order-svc", *tables, columns=120) as terminal:
         terminal.until(shows(terminal, "observed owner", "more lines"))
         terminal.resize(columns=70, lines=18)
@@ -184,7 +184,7 @@ def test_a_terminal_of_another_size_is_drawn_anew_at_once() -> None:
 def test_while_it_is_stopped_the_first_screen_is_back() -> None:
     with OnTerminal(program=("/bin/bash", "--norc", "--noprofile", "-i"), env={"PS1": "ready> "}) as terminal:
         terminal.until(shows(terminal, "ready>"))
-        line = [*map(str, command("show-route", "-s", EXAMPLE, "--topic", "Skewed", "--watch", "1h"))]
+        line = [*map(str, command("show-route", "-s", EXAMPLE, "--topic", "Skewed", "--watch", "--every", "1h"))]
         terminal.press(shlex.join(line).encode() + b"\n")
         terminal.until(shows(terminal, "every 3600s"))
         terminal.press(b"\x1a")
@@ -198,7 +198,7 @@ def test_while_it_is_stopped_the_first_screen_is_back() -> None:
 
 
 def test_a_dumb_terminal_gets_no_escapes() -> None:
-    with OnTerminal("show-route", "-s", EXAMPLE, *QUICK, "--rounds", "2", env={"TERM": "dumb"}) as terminal:
+    with OnTerminal("show-route", "-s", EXAMPLE, *QUICK, "--samples", "2", env={"TERM": "dumb"}) as terminal:
         assert terminal.end() == 0
     assert b"\x1b" not in terminal.raw
     assert terminal.raw.count(b"Ctrl-C ends") == 2
@@ -206,7 +206,7 @@ def test_a_dumb_terminal_gets_no_escapes() -> None:
 
 def test_a_password_is_asked_for_once() -> None:
     with dashboard(Replay(login=("admin", "open sesame"))) as replay:
-        line = ("show-route", "-s", replay.url, "--topic", "Skewed", "--user", "admin", *QUICK, "--rounds", "3")
+        line = ("show-route", "-s", replay.url, "--topic", "Skewed", "--user", "admin", *QUICK, "--samples", "3")
         with OnTerminal(*line) as terminal:
             terminal.until(shows(terminal, "Password for admin:"))
             terminal.press(b"open sesame\n")

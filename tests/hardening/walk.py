@@ -32,14 +32,16 @@ ON_A_TOPIC = {
 }
 ON_A_SNAPSHOT = {
     "show-groups": (),
-    "diagnose": ("--group", "*", "--looks", "1"),
+    "diagnose": ("--group", "*", "--samples", "1"),
     "fetch-routes": (),
     "sweep-failures": ("--policy", str(Path(__file__).parent / "policy.yaml"), "--today", "2026-11-21"),
     "check": ("--policy", str(Path(__file__).parent / "policy.yaml"), "--today", "2026-11-21"),
 }
 ON_TWO_SNAPSHOTS = {"diff": ("-", str(Path(__file__).parent.parent.parent / "examples" / "cluster.json"))}
 """Commands that take no `-s` but two snapshots, the hostile one from stdin."""
-WITHOUT_A_SNAPSHOT = frozenset({"record", "pipeline", "context", "config", "schema", "explain", "completion"})
+WITHOUT_A_SNAPSHOT = frozenset(
+    {"record", "pipeline", "context", "config", "schema", "explain", "completion", "options"}
+)
 """Commands that read no snapshot, or have their own tests: `tests/cli/test_record.py`, `tests/pipeline`, which starts Spark."""
 OWN_FORMATS = {
     "fetch-routes": ("json", "yaml", "jsonl"),

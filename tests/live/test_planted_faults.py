@@ -380,7 +380,7 @@ def headline(diagnosis: dict[str, Any]) -> str:
 
 def one_look(of: Lab, *more: str) -> dict[str, Any]:
     """At the group whose broker fails; who waits 3 s for an answer has looked before its consumers have moved."""
-    return of.diagnose([STALE], "--looks", "1", "--source-timeout", "3s", *more)[STALE]
+    return of.diagnose([STALE], "--samples", "1", "--source-timeout", "3s", *more)[STALE]
 
 
 @pytest.mark.slow

@@ -84,14 +84,14 @@ def test_a_group_behind_a_proxy_is_consumed_and_not_offline_and_the_proxy_tells_
 def assert_is_hidden(cluster: RocketMQCluster, group: str) -> None:
     (line,) = data(rmqlb(cluster, "show-groups", "-g", group))["groups"]
     assert (line["status"], line["consumers"], line["unassigned"], line["lag"]) == ("unknown", None, None, 0)
-    said = data(rmqlb(cluster, "diagnose", "-g", group, "--looks", "1"))
+    said = data(rmqlb(cluster, "diagnose", "-g", group, "--samples", "1"))
     assert [finding["code"] for finding in said["findings"]] == ["behind-proxy"]
 
 
 def assert_is_told(cluster: RocketMQCluster, group: str, number: int, asked: tuple[str, ...]) -> None:
     (line,) = data(rmqlb(cluster, "show-groups", "-g", group, *asked))["groups"]
     assert (line["status"], line["consumers"], line["unassigned"], line["lag"]) == ("inOrder", number, None, 0)
-    found = data(rmqlb(cluster, "diagnose", "-g", group, "--looks", "1", *asked))
+    found = data(rmqlb(cluster, "diagnose", "-g", group, "--samples", "1", *asked))
     assert [finding["code"] for finding in found["findings"]] == ["behind-proxy"]
     assert len(found["findings"][0]["consumers"]) == number
     (topic,) = data(rmqlb(cluster, "show-owners", "-g", group, *asked))["popTopics"]

@@ -186,7 +186,7 @@ def test_more_queues_at_once_break_the_order_of_as_many_messages_as_the_plan_say
         await_step(keyed, topic, to(1), 2)  # it is read: the group has an offset now
         program.ask("without 0")
         program.ask(f"send {OLDER}")
-        _, plan = planned(keyed, topic, to(MANY), "--keys-file", str(keys), "--sdk", "java")
+        _, plan = planned(keyed, topic, to(MANY), "--keys", str(keys), "--sdk", "java")
         keyed.create_topics([TopicOnBroker(topic, BROKER, MANY, MANY)])
         polled(program, few(MANY))
         program.ask(f"send {NEWER}")

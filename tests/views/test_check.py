@@ -153,9 +153,9 @@ def rule(name: str, severity: Severity = "error", **limits: float) -> Rule:
     return Rule(name, GROUP, ("*",), tuple(Limit(*limit) for limit in limits.items()), severity=severity)
 
 
-def shown(*rules: Rule, waivers: Sequence[Waiver] = (), fail_from: Severity = "error", unknown: bool = False) -> Report:
+def shown(*rules: Rule, waivers: Sequence[Waiver] = (), fail_on: Severity = "error", unknown: bool = False) -> Report:
     policy = Policy("p.yaml", rules, tuple(waivers))
-    return check_report(check_policy(UNKNOWN if unknown else UNEVEN, policy, DAY, fail_from=fail_from).result)
+    return check_report(check_policy(UNKNOWN if unknown else UNEVEN, policy, DAY, fail_on=fail_on).result)
 
 
 WAIVED = Waiver("known", DAY, group="g")
@@ -164,7 +164,7 @@ WAIVED = Waiver("known", DAY, group="g")
 @every_case(("report", "facts", "grave"), [
     (shown(rule("r", idle=1)), ("all 2 limits passed", "  2 passed; 1 rule of p.yaml on 2026-06-15"), "inOrder"),
     (shown(rule("r", idle=0)), ("1 of 2 limits failed: group g: idle is 1 (max 0)", "  1 passed; 1 rule of p.yaml on 2026-06-15"), "error"),
-    (shown(rule("w", "warning", idle=0), fail_from="warning"), ("1 of 2 limits failed: group g: idle is 1 (max 0)", "  1 passed; 1 rule of p.yaml on 2026-06-15"), "warning"),
+    (shown(rule("w", "warning", idle=0), fail_on="warning"), ("1 of 2 limits failed: group g: idle is 1 (max 0)", "  1 passed; 1 rule of p.yaml on 2026-06-15"), "warning"),
     (shown(rule("w", "warning", idle=0)), ("1 of 2 limits failed, none of severity error: group g: idle is 1 (max 0)", "  1 passed; 1 rule of p.yaml on 2026-06-15"), "warning"),
     (shown(rule("w", "info", minConsumers=3), rule("e", idle=0)), ("3 of 4 limits failed: group g: idle is 1 (max 0), and 2 more", "  1 passed; 2 rules of p.yaml on 2026-06-15"), "error"),
     (shown(rule("r", idle=0), waivers=(WAIVED,)), ("none of 2 limits failed", "  1 passed, 1 waived; 1 rule of p.yaml on 2026-06-15"), "inOrder"),

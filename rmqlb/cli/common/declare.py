@@ -140,7 +140,7 @@ def command(
             name: group(**{field: given[field] for field in group.fields if field in given})
             for name, group in groups.items()
         }
-        _check_stdin(filled.values(), watched=values.get("watch") is not None)
+        _check_stdin(filled.values(), watched=bool(values.get("watch")))
         arguments = given | filled
         function(**{name: arguments[name] for name in hints if name != "return"})
 
@@ -167,7 +167,7 @@ def _parameters(group: type[Options], without: Collection[str], formats: tuple[s
     hints, found = get_type_hints(group), []
     for name, declared in group.fields.items():
         only = formats if name == "output" else None
-        more = {} if only is None else {"help": f"{', '.join(only)}; default {only[0]}."}
+        more = {} if only is None else {"help": f"Output format: {', '.join(only)}; default: {only[0]}."}
         if declared is not None and name not in without:
             found.append(declared.parameter(name, hints[name], more))
     return found

@@ -5,7 +5,7 @@ from rmqlb.cli.settings import MOST_RETRIES
 from rmqlb.errors import UsageError
 from rmqlb.model.configuration import ActiveContext
 
-_source, _native = Panel("Source", has_variables=True), Panel("Source: NameServers", has_variables=True)
+_source, _login, _tls = (Panel(title, has_variables=True) for title in ("Connection", "Login", "TLS"))
 
 
 class SourceOptions(Options):
@@ -17,39 +17,39 @@ class SourceOptions(Options):
         stdin="-",
     )
     context: Text = _source("NAME", "The context whose source is read, instead of the active one; see rmqlb context.")
-    user: Text = _source(
-        "", "Log in as this user; the password comes from RMQLB_PASSWORD, --password-file or a prompt."
+    user: Text = _login(
+        "USER", "Log in as this user; the password comes from RMQLB_PASSWORD, --password-file or a prompt."
     )
-    password_file: Text = _source("FILE", "Its first line is the password; mode 0600.")
-    ca_file: Text = _source("FILE", "Trust only the CA certificates in this PEM file.")
+    password_file: Text = _login("FILE", "Its first line is the password; mode 0600.")
+    ca_file: Text = _tls("FILE", "Trust only the CA certificates in this PEM file.")
     source_timeout: str = _source("TIME", "Timeout of one request: 5s, 800ms, 1m.", "5s")
     deadline: str = _source("TIME", "Time for all requests of one reading; what is unread by then is unknown.", "1m")
-    source_retries: int = _source("", "Retries of a read on transient errors.", 2, min=0, max=MOST_RETRIES)
+    source_retries: int = _source("N", "Retries of a read on transient errors.", 2, min=0, max=MOST_RETRIES)
     max_size: str = _source("SIZE", "Largest file or answer that is read: 64MB.", "64MB")
     proxy: Texts = _source(
         "HOST[:8080]", "A Proxy's remoting port, which tells its consumers, as those of gRPC; repeatable."
     )
-    map_address: Texts = _native(
+    map_address: Texts = _source(
         "FROM=TO", "Reach this address at another, as through a tunnel; * is allowed on both sides; repeatable."
     )
-    access_key: Text = _native(
-        "", "Account of a cluster with ACL; its secret comes from RMQLB_SECRET_KEY or --secret-key-file."
+    access_key: Text = _login(
+        "KEY", "Account of a cluster with ACL; its secret comes from RMQLB_SECRET_KEY or --secret-key-file."
     )
-    secret_key_file: Text = _native("FILE", "The first line is the secret key.")
-    client_cert: Text = _native("FILE", "PEM certificate to show to rocketmqs:// servers.")
-    client_key: Text = _native("FILE", "Its PEM key, when that is another file.")
-    tls_name: Text = _native("NAME", "The name that in every server's certificate, when it is not the host's.")
+    secret_key_file: Text = _login("FILE", "The first line is the secret key.")
+    client_cert: Text = _tls("FILE", "PEM certificate to show to rocketmqs:// servers.")
+    client_key: Text = _tls("FILE", "Its PEM key, when that is another file.")
+    tls_name: Text = _tls("NAME", "The name that in every server's certificate, when it is not the host's.")
     active_context: ActiveContext | None = None
     ignored_context_note: str | None = None
 
 
 RATE_HELP = "Messages per second of the topic, or of each, spread evenly over its queues; repeatable."
-RATES_SINCE_HELP = "An earlier snapshot: each queue's rate is what came since."
+RATES_SINCE_HELP = "An earlier snapshot, for rates: what came since in each queue."
 
 
 class StrategyOptions(Options):
-    strategy_options: Texts = Panel("Strategy")(
-        "--strategy-option KEY=VALUE", "A setting of a strategy, as virtual-nodes=20; repeatable."
+    strategy_options: Texts = own(
+        "--strategy-option KEY=VALUE", "A strategy's setting, as virtual-nodes=20; repeatable."
     )
 
 
@@ -76,15 +76,15 @@ class OneGroup(StrategyOptions):
 
 
 class OneGroupOnTopics(OneGroup):
-    topics: Texts = own("-t --topic TOPIC", "Repeatable; default: the group's topics.")
+    topics: Texts = own("-t --topic TOPIC", "Topics; repeatable; default: the group's topics.")
     include_retry: bool = about.flag("The group's %RETRY% topic too.")
 
 
 class GroupOptions(OneGroupOnTopics):
-    consumers: Text = about("IDS|@FILE|N", "The consumers now, instead of those of the source.", stdin="@-")
+    consumers: Text = about("IDS|@FILE|N", "Consumers now, instead of the source's.", stdin="@-")
     sdk: Texts = about(
         "[ID=]java|go|cpp",
-        "Client library of all consumers or of one; default: as their connections say, or java; repeatable.",
+        "Client library of the consumers or of one; default: as their connections say, or java; repeatable.",
     )
 
     def arguments(self) -> dict[str, Any]:
@@ -104,7 +104,7 @@ class GroupsOptions(GroupOptions):
 class PopOptions(Options):
     pop_share: int | None = about(
         "N",
-        "As if topics were consumed by POP with this popShareQueueNum: who may read what.",
+        "Who may read what under POP with this popShareQueueNum.",
         min=-(2**31),
         max=2**31 - 1,
     )
@@ -113,7 +113,7 @@ class PopOptions(Options):
 class OutputOptions(Options):
     output: Text = written(
         "-o FORMAT",
-        "table, plain, json, yaml, csv, markdown; some jsonl, prometheus; default: table, piped plain.",
+        "Output format: table, plain, json, yaml, csv, markdown; some jsonl, prometheus; default: table, piped plain.",
         envvar="RMQLB_OUTPUT",
     )
     section: Texts = written("NAME", "Only this table of the result; repeatable. csv shows one, by default the first.")

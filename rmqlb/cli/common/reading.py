@@ -146,8 +146,8 @@ def keys_in(path: str, max_size: str) -> list[str]:
     from rmqlb.sources.user_files.text_file import read_text
     from rmqlb.verbs.parse import lines_of
 
-    lines = lines_of(read_text(path, "--keys-file", amounts.byte_count(max_size, "--max-size")))
+    lines = lines_of(read_text(path, "--keys", amounts.byte_count(max_size, "--max-size")))
     for number, line in enumerate(lines, start=1):
         if not line.strip():
-            raise DataError(f"--keys-file {path}: line {number} is blank", hint="one key per line")
+            raise DataError(f"--keys {path}: line {number} is blank", hint="one key per line")
     return lines

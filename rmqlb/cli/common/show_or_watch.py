@@ -22,26 +22,33 @@ Shown = TypeVar("Shown", bound=Result)
 _SHORTEST_S = 0.1
 
 
-class WatchOptions(Options):
-    watch: Text = written("TIME", "Look again every TIME until Ctrl-C; in a pipe, JSON lines of what changes.")
-    rounds: int | None = written("N", "With --watch: end after N looks.", min=1)
+class WatchFlag(Options):
+    watch: bool = written.flag("Take samples until Ctrl-C; in a pipe, JSON lines of changes.")
+
+
+class WatchOptions(WatchFlag):
+    every: Text = written("TIME", "Time between two samples. With --watch; default: 5s.")
+    samples: int | None = written("N", "Most samples. With --watch; default: no limit.", min=1)
 
 
 def show(look: Callable[[], SnapshotView], options: WatchOptions, terminal: Terminal) -> SnapshotView:
     """Show a moment, once or while it is watched; a met condition ends either with its exit code."""
-    if options.watch is None:
-        if options.rounds is not None:
-            raise UsageError("--rounds goes with --watch", hint="--watch 5s --rounds 3 looks three times")
+    if not options.watch:
+        for option, value in (("--every", options.every), ("--samples", options.samples)):
+            if value is not None:
+                hint = "--watch --every 5s --samples 3 takes three samples"
+                raise UsageError(f"{option} goes with --watch", hint=hint)
         seen = look()
         terminal.show(seen.report, seen.snapshot, seen.findings)
     else:
         from rmqlb.cli.common.watch import watch
 
-        every_s = amounts.seconds(options.watch, "--watch")
+        every = options.every or "5s"
+        every_s = amounts.seconds(every, "--every")
         if every_s < _SHORTEST_S:
-            raise UsageError(f"--watch {options.watch}: shorter than 100ms")
+            raise UsageError(f"--every {every}: shorter than 100ms")
         terminal.must_redraw_or_stream()
-        seen = watch(look, terminal, every_s, options.rounds)
+        seen = watch(look, terminal, every_s, options.samples)
     judge(seen.tried, terminal)
     return seen
 

@@ -1,7 +1,7 @@
 from rmqlb.cli.common.declare import Options, Panel, Text, Texts, about
 from rmqlb.cli.common.options import RATE_HELP, RATES_SINCE_HELP
 
-RATE_HINT = "say how many messages come: --rate R or --rates-since FILE"
+RATE_HINT = "say how many messages come: --rate R or --earlier FILE"
 _members = Panel("How the consumers are configured")
 
 
@@ -26,4 +26,4 @@ class MemberOptions(Options):
     latency: str = _members("TIME", "A request's way to a broker and back.", "1ms")
     consume_time: str = _members("TIME", "How long the listener takes for a message.", "0s")
     rates: Texts = _members("--rate [TOPIC=]R", RATE_HELP)
-    rates_since: Text = _members("FILE", RATES_SINCE_HELP, stdin="-")
+    rates_since: Text = _members("--earlier FILE", RATES_SINCE_HELP, stdin="-")

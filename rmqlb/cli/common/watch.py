@@ -80,7 +80,7 @@ def watch(
     look: Callable[[], SnapshotView],
     terminal: Terminal,
     every_s: float,
-    rounds: int | None,
+    most: int | None,
     *,
     wait: Callable[[float], None] = wait_for_next,
     clock: Callable[[], str] = utc_now,
@@ -92,7 +92,7 @@ def watch(
         display.show(latest, seen_at, None)
         stale: Stale | None = None
         done = 1
-        while not any(condition.met for condition in latest.tried) and done != rounds:
+        while not any(condition.met for condition in latest.tried) and done != most:
             wait(every_s)
             try:
                 latest, seen_at, stale = look(), clock(), None

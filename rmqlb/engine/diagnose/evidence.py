@@ -38,7 +38,7 @@ ASK_BROKERS = "diagnose again when that broker answers, from where it can be rea
 MAKE_EVIDENCE = "make the snapshot with fetch-routes --evidence"
 ASK_CONSUMERS = "diagnose again; if it does not answer then either, look at its process"
 ASK_OTHERWISE = "clients in some languages report less than Java's; that consumer's own log shows more"
-LOOKS = 3  # for a judgement of growth or stall; also the default of `--looks`
+LOOKS = 3  # for a judgement of growth or stall; also the default of `--samples`
 
 
 class DoesNotApply(Exception):
@@ -58,7 +58,7 @@ class AnotherLookNeeded(DataError):
         when = "some seconds later;"
         if after_ms is not None:
             after_s = -(-after_ms // 1000)
-            when = f"{after_s} s later (--interval {max(after_s, -(-needed_ms // (1000 * (LOOKS - 1))))}s);"
+            when = f"{after_s} s later (--every {max(after_s, -(-needed_ms // (1000 * (LOOKS - 1))))}s);"
         super().__init__(problem, hint=f"look again {when} in a file, give the snapshot made before it with --earlier")
 
 

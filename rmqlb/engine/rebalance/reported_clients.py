@@ -108,7 +108,7 @@ def seconds_between(later: datetime | None, earlier: datetime | None, where: str
         raise DataError(f"{which} not report when it was taken, so that no rate follows", hint=hint)
     if later <= earlier:
         text = f"{where} is not earlier than the source: {utc_text(earlier)} and {utc_text(later)}"
-        raise DataError(text, hint="-s is the later snapshot, --rates-since the earlier one")
+        raise DataError(text, hint="-s is the later snapshot, --earlier the earlier one")
     return (later - earlier).total_seconds()
 
 

@@ -194,7 +194,7 @@ def _judged(
         number = len(touching(subject, takers))
         if request.at_once > 1 and comb(number, 2) > MOST_PAIRS:
             text = f"{number} losses take something of it, and at most {MOST_PAIRS} pairs are tried"
-            hint = "try single losses with --at-once 1, or fewer kinds with --lose"
+            hint = "try single losses with --losses 1, or fewer kinds with --lose"
             raise UsageError(f"{subject.about} {subject.name}: {text}", hint=hint, code="too-many-cases")
     # Other processes do not write to the terminal.
     within = progress if min(request.jobs, len(subjects)) < 2 else no_progress

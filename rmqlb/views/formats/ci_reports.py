@@ -43,7 +43,7 @@ def as_junit(checked: JudgedPolicy, taken_at: datetime | None) -> str:
     suites = Element("testsuites", name="rmqlb check")
     for rule in checked.policy.rules:
         own = [one for one in checked.judged if one.rule == rule.name]
-        suites.append(_suite(rule.name, own, checked.result.fail_from, taken_at))
+        suites.append(_suite(rule.name, own, checked.result.fail_on, taken_at))
     for key in ("tests", "failures", "errors"):
         suites.set(key, str(sum(int(suite.get(key, "0")) for suite in suites)))
     suites.set("time", "0")
@@ -51,10 +51,10 @@ def as_junit(checked: JudgedPolicy, taken_at: datetime | None) -> str:
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{tostring(suites, "unicode")}\n'
 
 
-def _suite(rule: str, judged: Sequence[JudgedLimit], fail_from: Severity, taken_at: datetime | None) -> "Element":
+def _suite(rule: str, judged: Sequence[JudgedLimit], fail_on: Severity, taken_at: datetime | None) -> "Element":
     from xml.etree.ElementTree import Element
 
-    cases = [_case(one, fail_from) for one in judged]
+    cases = [_case(one, fail_on) for one in judged]
     tags = [child.tag for case in cases for child in case]
     suite = Element("testsuite", name=fit_for_xml(rule), tests=str(len(cases)))
     suite.set("failures", str(tags.count("failure")))
@@ -67,7 +67,7 @@ def _suite(rule: str, judged: Sequence[JudgedLimit], fail_from: Severity, taken_
     return suite
 
 
-def _case(one: JudgedLimit, fail_from: Severity) -> "Element":
+def _case(one: JudgedLimit, fail_on: Severity) -> "Element":
     from xml.etree.ElementTree import Element, SubElement
 
     limit = one.limit or "anything to check"
@@ -78,7 +78,7 @@ def _case(one: JudgedLimit, fail_from: Severity) -> "Element":
     text = fit_for_xml(sentence(one))
     if isinstance(one, WaivedLimit):
         SubElement(case, "skipped", message=fit_for_xml(f"{waiver_text(one)} ({text})"))
-    elif one.verdict != NOT_APPLICABLE and not one.decides(fail_from):
+    elif one.verdict != NOT_APPLICABLE and not one.decides(fail_on):
         SubElement(case, "system-out").text = f"{one.severity}: {text}"
     else:
         SubElement(case, _JUNIT[one.verdict], type=one.verdict, message=text).text = text

@@ -90,9 +90,9 @@ def named_checks() -> Iterator[tuple[str, JudgedPolicy]]:
         (INFO, WARNING),
         (INFO, INFO),
     )
-    for severity, fail_from in levels:
-        report = check_policy(UNEVEN, policy(IDLE, severity=severity), DAY, fail_from=fail_from)
-        yield f"{severity} where {fail_from} decides", report
+    for severity, fail_on in levels:
+        report = check_policy(UNEVEN, policy(IDLE, severity=severity), DAY, fail_on=fail_on)
+        yield f"{severity} where {fail_on} decides", report
     (group,) = HEALTHY.groups.values()
     silent = replace(HEALTHY, groups={"g": replace(group, reports={})})
     broadcasting = replace(HEALTHY, groups={"g": replace(group, message_model="BROADCASTING")})

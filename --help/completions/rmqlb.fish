@@ -1,1 +1,0 @@
-complete --command rmqlb --no-files --arguments "(env _RMQLB_COMPLETE=complete_fish _TYPER_COMPLETE_FISH_ACTION=get-args _TYPER_COMPLETE_ARGS=(commandline -cp) rmqlb)" --condition "env _RMQLB_COMPLETE=complete_fish _TYPER_COMPLETE_FISH_ACTION=is-args _TYPER_COMPLETE_ARGS=(commandline -cp) rmqlb"
