@@ -85,6 +85,10 @@ def known_names(command: str, option: str) -> tuple[str, ...]:
             return tuple(f"{name}…]" if name.endswith("[") else name for name in figures_of(command))
         case "--section":
             return sections_of(command)
+        case "--set":
+            from rmqlb.cli.common.set_option import names_for
+
+            return tuple(f"{name}=" for name in names_for(command))
         case "--strategy-option":
             from rmqlb.verbs.strategies import KEYS
 

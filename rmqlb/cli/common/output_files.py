@@ -2,7 +2,7 @@ import os
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from rmqlb.cli.common.declare import Options, Text, shown
+from rmqlb.cli.common.declare import Options, Text, written
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.errors import UsageError
 from rmqlb.model.result import Finding
@@ -54,8 +54,8 @@ def snapshot_text(snapshot: ClusterSnapshot, findings: Sequence[Finding], comman
 
 
 class PictureOptions(Options):
-    svg: Text = shown("FILE|-", "Write the picture as SVG; - is stdout.", for_verb=False)
-    html: Text = shown("FILE|-", "Write picture and tables as one HTML page.", for_verb=False)
+    svg: Text = written("FILE|-", "Write the picture as SVG; - is stdout.", for_verb=False)
+    html: Text = written("FILE|-", "Write picture and tables as one HTML page.", for_verb=False)
 
     @property
     def files(self) -> dict[str, str]:
