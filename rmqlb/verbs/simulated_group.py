@@ -51,7 +51,7 @@ _CONSUME_FROM = {
     "first": CONSUME_FROM_FIRST_OFFSET,
     "timestamp": CONSUME_FROM_TIMESTAMP,
 }
-_TYPE = "--set consumer-type"
+_TYPE = "--set consumer-type="
 _MAY_BE_ZERO = ("pull-delay", "release-wait", "notify-batch", "unlock-delay")
 
 
@@ -105,7 +105,7 @@ def simulation(
     of_groups: Any = {name: value for name, value in options.items() if name in GroupOptions.__annotations__}
     strategies = Strategies(options.get("strategy_options", ()))
     if (version := options.get("client_version")) is not None:
-        read_setting("client-version", lambda text, _: consumer_profile_of(text), version)
+        consumer_profile_of(version)
     return Simulation(
         options,
         select(group, **of_groups),
