@@ -77,7 +77,7 @@ _SETTINGS: Mapping[str, str] = {
     "nameserver-notices": "never",
     "precision": "5%",
     "proxy-mode": "cluster",
-    "rates-since": "{earlier}",
+    "earlier": "{earlier}",
     "sdk": "go",
     "start-at": "{broker}:0",
 }

@@ -59,11 +59,14 @@ def _with_timeline(report: "Report", found: "RebalancePlan | PlanOfGroups", opti
 
     from rmqlb.model.plan import RebalancePlan
     from rmqlb.model.simulate_rebalance import RebalanceResult
+    from rmqlb.verbs.parse import texts_of
     from rmqlb.verbs.simulate_rebalance import simulate_rebalance
     from rmqlb.views.simulate_rebalance import consumer_labels, group_facts
     from rmqlb.views.timeline import timeline_section
 
-    others = ("pop_share", "explain", "fail_on", *(["strategy"] if (options.strategy or "").lower() == "all" else []))
+    names = texts_of(options.strategy)
+    compares = len(names) > 1 or any(name.lower() == "all" for name in names)
+    others = ("pop_share", "explain", "fail_on", *(["strategy"] if compares else []))
     arguments = {name: value for name, value in options.arguments().items() if name not in others}
     simulated = simulate_rebalance(found.meta.snapshot, **arguments)
     if not isinstance(simulated, RebalanceResult):

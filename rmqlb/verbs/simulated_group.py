@@ -111,7 +111,7 @@ def simulation(
         select(group, **of_groups),
         strategies,
         strategies.optional(options.get("strategy")),
-        earlier(options.get("rates_since"), "--set rates-since="),
+        earlier(options.get("rates_since"), "--set earlier="),
         GroupScenario(
             orderly=options.get("orderly", False),
             broadcasting=broadcasting,

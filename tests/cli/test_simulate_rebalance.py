@@ -53,12 +53,12 @@ def earlier(folder: Path, seconds: int = 60, messages: int = 6) -> str:
 
 def test_rates_follow_from_an_earlier_snapshot(tmp_path: Path) -> None:
     one, six, overruled = (
-        data(*CRASH, "--set", f"rates-since={earlier(tmp_path, seconds)}", *more)["figures"]["redelivered"]
+        data(*CRASH, "--set", f"earlier={earlier(tmp_path, seconds)}", *more)["figures"]["redelivered"]
         for seconds, more in ((1, ()), (6, ()), (60, ("--rate", "0")))
     )
     assert one >= six > overruled == 0
     for seconds, messages, error in ((0, 6, "is not earlier than the source"), (60, -1, "offsets run backwards")):
-        ran = run(*BASE, *JOIN, "--set", f"rates-since={earlier(tmp_path, seconds, messages)}")
+        ran = run(*BASE, *JOIN, "--set", f"earlier={earlier(tmp_path, seconds, messages)}")
         assert (ran.code, ran.stdout) == (ExitCode.DATA, "")
         assert error in ran.stderr.splitlines()[0]
 

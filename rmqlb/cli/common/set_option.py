@@ -50,6 +50,7 @@ SETTINGS: Mapping[str, Setting] = {
         _CLOCKS, "[ID=]push|pull|lite-pull|assign…", "kind of one consumer or of all", None, "as reported, or push"
     ),
     "detector": Setting((_SEND,), _ON_OFF, "startDetectorEnable (5.1.4 and newer)", "off"),
+    "earlier": Setting(_CLOCKS, "FILE", "earlier snapshot: each queue's rate is what came since", None, "none"),
     "error-pause": Setting((_RECEIVE,), "TIME", "pause of a SimpleConsumer's loop after an error", "0s"),
     "exclude": Setting((_SEND,), "BROKER…", "the producer leaves this broker's queues out", None, "none"),
     "first-poll": Setting(
@@ -71,7 +72,6 @@ SETTINGS: Mapping[str, Setting] = {
     ),
     "precision": Setting((_SEND,), "P", "end of --trials: each interval is ±P, as 0.1%", None, "all trials run"),
     "proxy-mode": Setting((_SEND,), "local|cluster", "gRPC: the Proxy runs in each broker or separately", "local"),
-    "rates-since": Setting(_CLOCKS, "FILE", "earlier snapshot: each queue's rate is what came since", None, "none"),
     "retry-not-store-ok": Setting((_SEND,), _ON_OFF, "retryAnotherBrokerWhenNotStoreOK", default=False),
     "round-trip": Setting(_CLOCKS, "TIME", "a request's way to a broker and back", "1ms"),
     "route-poll": Setting((_SEND,), "TIME", "how often a client polls the route", "30s"),

@@ -2,7 +2,7 @@ from rmqlb.cli.common.declare import Panel, Text, Texts, about
 from rmqlb.cli.common.options import RATE_HELP
 from rmqlb.cli.common.set_option import SettingsOptions, setting, timers
 
-RATE_HINT = "say how many messages come: --rate R or --set rates-since=FILE"
+RATE_HINT = "say how many messages come: --rate R or --set earlier=FILE"
 _members = Panel("How the consumers are configured")
 
 
@@ -21,6 +21,6 @@ class MemberOptions(SettingsOptions):
     consume_from: Text = setting("consume-from")
     round_trip: str = setting("round-trip")
     consume_time: str = setting("consume-time")
-    rates_since: Text = setting("rates-since", stdin="-")
+    rates_since: Text = setting("earlier", stdin="-")
     seed: int = setting("seed")
     timers: Texts = timers()
