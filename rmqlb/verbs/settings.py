@@ -3,16 +3,21 @@
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from rmqlb.errors import UsageError
-
 Value = TypeVar("Value")
-_OPTION = "--set"
+
+
+class _Text(str):
+    """A value that messages show behind the name of its setting."""
+
+    __slots__ = ("name",)
+    name: str
+
+    def __format__(self, spec: str) -> str:
+        return format(f"{self.name}={self!s}", spec)
 
 
 def read_setting(name: str, read: Callable[..., Value], text: str, *rest: Any, **more: Any) -> Value:
     """Read a value; errors name the setting as it is typed (raises UsageError)."""
-    try:
-        return read(text, _OPTION, *rest, **more)
-    except UsageError as error:
-        problem = error.problem.removeprefix(f"{_OPTION} {text}")
-        raise UsageError(problem, prefix=f"{_OPTION} {name}={text}", hint=error.hint, code=error.code) from None
+    named = _Text(text)
+    named.name = name
+    return read(named, "--set", *rest, **more)
