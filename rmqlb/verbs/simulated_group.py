@@ -105,7 +105,10 @@ def simulation(
     of_groups: Any = {name: value for name, value in options.items() if name in GroupOptions.__annotations__}
     strategies = Strategies(options.get("strategy_options", ()))
     if (version := options.get("client_version")) is not None:
-        consumer_profile_of(version)
+        try:
+            consumer_profile_of(version)
+        except UsageError as error:
+            raise UsageError(error.problem, prefix="--set client-version: ", hint=error.hint) from None
     return Simulation(
         options,
         select(group, **of_groups),

@@ -40,6 +40,38 @@ def test_the_page_has_the_tables() -> None:
     assert re.findall(r"^\| `([\w-]+)`", clocks, re.MULTILINE) == list(TIMER_NAMES)
 
 
+LINES = {
+    "simulate-send": (
+        "-t",
+        "OrderEvents",
+        "--fail",
+        "broker-b",
+        "--messages",
+        "5",
+        "--trials",
+        "2",
+        "--sdk",
+        "go-grpc",
+    ),
+    "simulate-receive": ("-t", "OrderEvents", "--messages", "5"),
+    "simulate-rebalance": ("-g", "order-svc", "--scale-to", "2"),
+    "plan-rollout": ("-g", "order-svc", "--trials", "2"),
+    "size-group": (
+        "-g",
+        "order-svc",
+    ),
+}
+NAMED_OTHERWISE = {"broker-version", "earlier", "sdk"}
+VALUES = [(command, name) for command in LINES for name in names_for(command)]
+
+
+@every_case(("command", "name"), VALUES)
+def test_a_wrong_value_is_refused_by_the_name_of_its_setting(command: str, name: str) -> None:
+    ran = run(command, "-s", EXAMPLE, *LINES[command], "--set", f"{name}=nonsense,,", "-q")
+    assert ran.code in (2, 4)
+    assert f"--set {name}=nonsense,," in ran.stderr.replace(": nonsense", "=nonsense") or name in NAMED_OTHERWISE
+
+
 def test_an_option_that_became_a_setting_is_named() -> None:
     for option, hint in (("--trial", "write --set trial=K"), ("--heartbeat", "write --set heartbeat=TIME")):
         failed = error_of(run(*REBALANCE, option, "3").stderr)
