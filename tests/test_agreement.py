@@ -234,7 +234,7 @@ def _rollout(snapshot: ClusterSnapshot) -> dict[str, Any]:
 
 
 def _size(snapshot: ClusterSnapshot) -> dict[str, Any]:
-    size = size_group(SnapshotReader(snapshot), SizeQuestion(), group="g", consumers=(1, 12))
+    size = size_group(SnapshotReader(snapshot), SizeQuestion(), group="g", sizes=(1, 12))
     now = None if size.consumers_now is None else size.at(size.consumers_now)
     codes = {each.code for each in size.meta.findings}
     facts = _severities(size.meta.findings)

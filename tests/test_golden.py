@@ -28,11 +28,11 @@ BASIC = {
     "plan-rebalance": f"plan-rebalance {EXAMPLE} --group order-svc --add 192.0.2.2@inst3",
     "simulate-rebalance": f"simulate-rebalance {EXAMPLE} --group bill-svc --event 'join 192.0.2.2@inst9@10s'",
     "plan-rollout": f"plan-rollout {EXAMPLE} --group order-svc --to-strategy AVG_BY_CIRCLE --pause 20s --trials 5",
-    "size-group": f"size-group {EXAMPLE} --group order-svc --max-imbalance 1.1 --no-idle --survive 1 --consumers 7..12",
+    "size-group": f"size-group {EXAMPLE} --group order-svc --max-imbalance 1.1 --no-idle --survive 1 --sizes 7..12",
     "sweep-failures": f"sweep-failures {EXAMPLE}",
     "record": "record --replay examples/recording.json",
     "check": f"check -p examples/policy.yaml {EXAMPLE} --today 2027-01-01",
-    "simulate-send": f"simulate-send {EXAMPLE} --topic Skewed --fail broker-b@#5-#9 --messages 12 --latency 1ms",
+    "simulate-send": f"simulate-send {EXAMPLE} --topic Skewed --fail broker-b@#5-#9 --messages 12 --round-trip 1ms",
     "plan-topic": f"plan-topic {EXAMPLE} --topic OrderEvents --queues 16",
     "select-queue": f"select-queue {EXAMPLE} --topic Skewed --key order-1 --key order-2 --key order-3",
     "simulate-receive": f"simulate-receive {EXAMPLE} --topic Skewed --messages 40 --target-wait 1s",
@@ -73,7 +73,7 @@ CASES = {
     "keys-jsonl": f"select-queue {EXAMPLE} --topic Skewed --key order-1 --sdk go-grpc@5.1.3 --sdk csharp-grpc "
     "--add-broker broker-c:4 -o jsonl",
     "size-screen-80": f"size-group {EXAMPLE} -g order-svc --rate 500 --consume-time 40ms --max-imbalance 1.1 -o table",
-    "size-queues-120": f"size-group {EXAMPLE} -g order-svc --queues-per-broker 4..32 --consumers 10..60 -o table",
+    "size-queues-120": f"size-group {EXAMPLE} -g order-svc --queues-per-broker 4..32 --sizes 10..60 -o table",
     **{
         f"plans-of-groups.{fmt}": f"plan-rebalance {EXAMPLE} -g order-svc -g bill-svc --remove 1 --changed "
         f"--fail-on 'moved>60%' --section queues --section consumers -o {fmt}"
@@ -94,9 +94,9 @@ CASES = {
     "diff-nothing": "diff examples/cluster.json examples/cluster.json --fail-on 'groups-changed>0'",
     "record-jsonl": "record --replay examples/recording.json -o jsonl",
     "plan-jsonl": f"plan-rebalance {EXAMPLE} --group bill-svc --add 1 --changed -o jsonl",
-    "send-compared": f"simulate-send {EXAMPLE} --topic Skewed --fail broker-b@45s-1m30s --rate 100 --for 2m --compare",
-    "send-sdks-80": f"simulate-send {EXAMPLE} --topic OrderEvents --fail broker-b@10s-1m10s --nameserver-notices never "
-    "--rate 100 --for 90s --compare-sdks -o table",
+    "send-compared": f"simulate-send {EXAMPLE} --topic Skewed --fail broker-b@45s-1m30s --rate 100 --for 2m --compare latency-fault",
+    "send-sdks-80": f"simulate-send {EXAMPLE} --topic OrderEvents --fail broker-b@10s-1m10s --set nameserver-notices=never "
+    "--rate 100 --for 90s --compare sdks -o table",
     "send-go-grpc": f"simulate-send {EXAMPLE} --topic OrderEvents --fail broker-b@5s- --rate 10 --for 1m --sdk go-grpc -o plain",
     "send-jsonl-traced": f"simulate-send {EXAMPLE} --topic Skewed --fail 'broker-*@#2-#3' --messages 3 -o jsonl --trace",
     "rebalance-rolling": f"simulate-rebalance {EXAMPLE} --group order-svc --event 'rolling-restart *@0s, every 30s, down 9s' "

@@ -127,7 +127,7 @@ def conditions_are_met_when_the_figure_says_so(case: Case, ran: Ran, runs: Runs)
     names = [name for name in figures_of(case.command) if not name.endswith("[")]
     if not names or not _has_result(case, ran):
         return
-    pieces = case.without(*_SHOW, "--fail-on", "--trials", "--precision")
+    pieces = case.without(*_SHOW, "--fail-on", "--trials", "--set")
     name = Random(case.name).choice(names)
     data = _data(runs, case.command, (*pieces, ("--fail-on", f"{name}>=0")))
     if data is None or not data.get("conditions"):

@@ -16,6 +16,7 @@ from random import Random
 from msgspec import Struct
 
 from fuzz.command_lines.clusters import Cluster, earlier
+from rmqlb.cli.common.set_option import names_for
 from rmqlb.cli.help_text import known_values
 from rmqlb.cli.results import figures_of
 from rmqlb.engine.allocate.rules import NAMES
@@ -62,6 +63,24 @@ _FAILURES = " | ".join(
 _ZONES = "*a=z1 | *=z1 | ([^-]+)- | (.) | broker-b=z2 | 192*=z1"
 _STRATEGIES = " | ".join((*NAMES, "AVG", "AVG_BY_CIRCLE", "{own}:even", "{all} ! NO_SUCH_STRATEGY | {own}:none"))
 _ONE_BROKER = "{broker}"
+_SETTINGS: Mapping[str, str] = {
+    **dict.fromkeys(("all-new", "broadcasting", "include-retry", "retry-not-store-ok", "detector"), "on"),
+    **dict.fromkeys(("seed", "trial", "threads", "consume-threads", "id-sets"), "2"),
+    **dict.fromkeys(("latency-max", "not-available-duration"), "50,100,550"),
+    "broker-version": "5.3.4",
+    "client-version": "5.1.4",
+    "consume-from": "first",
+    "consumer-type": "pull",
+    "exclude": "{broker}",
+    "id-share": "80%",
+    "key-type": "long",
+    "nameserver-notices": "never",
+    "precision": "5%",
+    "proxy-mode": "cluster",
+    "earlier": "{earlier}",
+    "sdk": "go",
+    "start-at": "{broker}:0",
+}
 BY_NAME: Mapping[str, str] = {
     "--source": "{cluster} ! nowhere.json | http://127.0.0.1:1 | rocketmq://127.0.0.1:1 | odd://x | -",
     **dict.fromkeys(("--remove-broker", "--remove-master", "--drain-broker"), _ONE_BROKER),
@@ -80,11 +99,9 @@ BY_NAME: Mapping[str, str] = {
     "--svg": "- | picture.svg",
     "--html": "- | page.html",
     **dict.fromkeys(("--ca-file", "--client-cert", "--client-key"), "nothing.pem | {secret}"),
-    "--threads": "1 | 2 | 7 ! 0",
     "--send-retries": "0 | 1 | 3",
     "--source-retries": "0",
     "--trials": "2 | 3 | 5",
-    "--trial": "0 | 1 | 4",
     "--messages": "1 | 10 | 50 | 200 ! 0",
     "--replay": "{recording} | {recording} | none.json",
     "--earlier": "{cluster} | {earlier} | none.json",
@@ -94,10 +111,11 @@ BY_NAME: Mapping[str, str] = {
     "--every": "100ms | 1s ! 0",
     "--down": "5s | 15s",
     "--for": "1s | 30s | 90s | 5m",
-    "--precision": "5% | 20%",
     "--context": "none-such | default",
-    "--latency": "{latency}",
-    "--timer": "rebalance-wait=10s | heartbeat=5s | lock-life=30s | start=10ms ! none=1s",
+    "--round-trip": "{latency}",
+    "--compare": "latency-fault | clients | sdks ! all",
+    "--set": "{setting}",
+    "--sizes": "3 | 1..6 | 2..40 ! 0..3 | 5..2",
     "--rate": "{rate}",
     "--loops": "1 | 4 | 9 ! 0",
     "--crash": "1@5s | 1@30s | 2@1m ! x",
@@ -108,8 +126,6 @@ BY_NAME: Mapping[str, str] = {
     "--fail-on": "error | warning | info ! fatal",
     "--proxy": "127.0.0.1:1",
     "--map-address": "10.0.0.1:9876=127.0.0.1:1",
-    "--broker-version": "5.5.1 | 5.3.4 | 5.3.3 | 5.1.4 ! 5.0.0",
-    "--client": "5.5.0 | 5.3.1 | 5.1.4 | 4.9.7 | 5.2.0 ! 3.0.0",
 }
 """Options whose name says more than their metavar."""
 BY_METAVAR: Mapping[str, str] = {
@@ -119,7 +135,6 @@ BY_METAVAR: Mapping[str, str] = {
     "TIME": "100ms | 1s | 5s | 15s | 30s | 1m30s | 1h ! 0s | soon | 250us",
     "TIME,…": "10s | 10s,30s | 1s",
     "N,…": "1 | 1,2 | 2",
-    "MS,MS,…": "50,100,550 | 0,20,30000 | 1,2,3",
     "SIZE": "64MB | 1GB ! 1KB",
     "KEY": "reader",
     "USER": "operator",
@@ -134,7 +149,7 @@ BY_METAVAR: Mapping[str, str] = {
     "ID,ID,…": "{members}",
     "IDS|@FILE|N": "3 | 1 | 12 | {members},{new} | a,b,c | a,a,b | @{ids}",
     "BROKER": _ONE_BROKER,
-    "SDK[@VERSION]": "java | go-grpc@5.1.3 | csharp-grpc | nodejs",
+    "SDK[@VERSION]": "java | java@5.1.4 | java@4.9.7 | go-grpc@5.1.3 | csharp-grpc | nodejs",
     "TYPE": "NORMAL | FIFO | DELAY | TRANSACTION",
     "CLUSTER": "DefaultCluster ! west",
     "BROKER:QUEUE": "{broker}:0 | {broker}:1 | {broker}:99",
@@ -148,8 +163,6 @@ BY_METAVAR: Mapping[str, str] = {
     "GROUP|GLOB": "{group} ! * | g*",
     "CONDITION": "{figure}>0 | {figure}>=1 | {figure}<2 | {figure}==1000 | {figure}>60000",
     "'VERB WHO@TIME'": _EVENTS,
-    "TIME|never": "never | 1s | 30s",
-    "TIME|random": "random | 1s | 30s",
     "NAME": "one | two",
     "URL|FILE": "{cluster} | rocketmq://127.0.0.1:1",
     "file:PATH|env:NAME|keyring:SERVICE/USER": "file:secret | env:SECRET | keyring:a/b | odd",
@@ -157,11 +170,7 @@ BY_METAVAR: Mapping[str, str] = {
 NEEDS: Mapping[str, tuple[tuple[str, str] | tuple[str], ...]] = {
     "--strategy-option": (("--strategy", "PIN-MACHINE_ROOM_NEARBY-CONSISTENT_HASH"),),
     "--keys": (("--selector", "hash"),),
-    "--key-type": (("--selector", "random"),),
-    "--latency-max": (("--not-available-duration", "0,20,30000"),),
-    "--not-available-duration": (("--latency-max", "50,100,550"),),
     "--redact-map": (("--redact",),),
-    "--precision": (("--trials", "50"),),
 }
 """What an option means something with."""
 BY_WORDS = ("--section", "--output")
@@ -236,6 +245,11 @@ class Setting(Struct):
         file = self.file("latency.csv", "".join(f"{self.dice.randrange(1, 50)}\n" for _ in range(9)))
         spec = self.fill("3ms | 30ms | lognormal(5ms,2) | 0.2ms ! late")
         return self.fill(f"{spec} | {{broker}}={spec} | {file}")
+
+    @property
+    def setting(self) -> str:
+        name = self.one(*names_for(self.command))
+        return self.fill(f"{name}={_SETTINGS.get(name, '100ms | 5s | 30s')} ! none=1s")
 
     @property
     def policy(self) -> str:

@@ -144,6 +144,8 @@ def _of_click(error: click.ClickException) -> tuple[str, str]:
         names = {name.lstrip("-"): name for name in error.possibilities or ()}  # the dashes are no likeness
         close = [names[name] for name in get_close_matches(error.option_name.lstrip("-"), names)]
         message = error.message
+        if context and (setting := _setting(error.option_name, path)):
+            return message, f"write --set {setting}"
         if context and isinstance(context.command, TyperGroup):
             hint = f"a command's options go behind it, as in {path} COMMAND {error.option_name}; {hint}"
     else:
@@ -151,6 +153,16 @@ def _of_click(error: click.ClickException) -> tuple[str, str]:
         close = [name.strip(" '\"?") for name in meant.split(",")] if meant else []
     message = " ".join(message.split()).removesuffix(".")
     return message, f"did you mean {' or '.join(close)}?" if close else hint
+
+
+def _setting(option: str, path: str) -> str | None:
+    """How a setting is written that was typed as an option."""
+    from rmqlb.cli.common.set_option import SETTINGS, names_for
+
+    name = option.lstrip("-")
+    if name not in names_for(path.partition(" ")[2]):
+        return None
+    return f"{name}={SETTINGS[name].form.rstrip('…') if name in SETTINGS else 'TIME'}"
 
 
 def _drop_stdout() -> None:

@@ -17,7 +17,10 @@ SHARED_PANELS = ("Connection", "Login", "TLS", "Output")
 _LAST_PANELS = ("What to look at", "What to show", "Replay", *SHARED_PANELS)
 """The panels that follow those of the command itself."""
 
-_COMMON = ("--source", "--namesrv-addr", "--context", "--output", "--section", "--all", "--quiet", "--watch")
+_COMMON = (
+    *("--source", "--namesrv-addr", "--context", "--output", "--section", "--all", "--quiet", "--watch", "--fail-on"),
+    *("--explain", "--trace", "--changed", "--timeline", "--svg", "--html"),
+)
 """The options of shared panels that each command's help shows; `rmqlb options` has all of them."""
 
 _LINE, _METAVAR, _MANY = 48, 20, 22
@@ -180,6 +183,10 @@ def known_names(command: str, option: str) -> tuple[str, ...]:
             from rmqlb.verbs.rebalance_events import VERBS
 
             return tuple(VERBS)
+        case "--set":
+            from rmqlb.cli.common.set_option import names_for
+
+            return tuple(f"{name}=" for name in names_for(command))
         case "--strategy-option":
             from rmqlb.verbs.strategies import KEYS
 

@@ -1,48 +1,26 @@
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from rmqlb.cli.common.declare import Panel, Text, Texts, about, command, own, shown
+from rmqlb.cli.common.change_options import ChangeOptions
+from rmqlb.cli.common.declare import Text, Texts, about, command, written
 from rmqlb.cli.common.options import GroupsOptions, OutputOptions, PopOptions, SourceOptions
 from rmqlb.cli.common.output_files import PageOptions
 from rmqlb.cli.common.reading import Reader, ask
 from rmqlb.cli.common.show_or_watch import WatchOptions, show_verb
 from rmqlb.cli.common.terminal import Terminal
-from rmqlb.model.limits import MOST_CONSUMERS
+from rmqlb.errors import UsageError
 
 if TYPE_CHECKING:
     from rmqlb.model.plan import PlanOfGroups, RebalancePlan
     from rmqlb.views.report import Report
 
-_members, _route = Panel("What changes: consumers"), Panel("What changes: route")
 
-
-class PlanOptions(PageOptions, PopOptions, GroupsOptions):
+class PlanOptions(PageOptions, ChangeOptions, PopOptions, GroupsOptions):
     strategy: Text = about(
         "STRATEGY|all", "Or FILE.py:NAME, which is run. Default: as consumers report or show; all compares."
     )
-    scale_to: int | None = _members("N", "N consumers in the end: add, or remove the last.", min=0, max=MOST_CONSUMERS)
-    add: Texts = _members("N|ID", "Add N consumers or this one.")
-    remove: Texts = _members("N|ID", "Remove the last N in sorted order or this one.")
-    replace_ids: Texts = _members("--replace OLD=NEW", "One id goes, another comes.")
-    to_strategy: Text = _members("STRATEGY", "The strategy afterwards, or FILE.py:NAME.")
-    add_brokers: Texts = _route(
-        "--add-broker NAME[:READ[:WRITE]]",
-        "A broker that gets queues of the topics; counts default to those of the other brokers.",
-    )
-    remove_brokers: Texts = _route("--remove-broker NAME", "A broker that is lost.")
-    remove_masters: Texts = _route("--remove-master NAME", "A broker whose master is lost; its slaves stay.")
-    read_queues: Texts = _route("[BROKER=]N", "New number of read queues.")
-    write_queues: Texts = _route("[BROKER=]N", "New number of write queues.")
-    fail_on: Texts = own("CONDITION", "Exit 3 when it is met: 'idle>0', 'moved>50%'; repeatable.")
-    changed: bool = shown.flag("Show only queues that change.", for_verb=False)
-
-    def arguments(self) -> dict[str, Any]:
-        from rmqlb.verbs import parse
-
-        return super().arguments() | {
-            "add": [parse.count_or_id(text, "--add") for text in self.add or ()],
-            "remove": [parse.count_or_id(text, "--remove") for text in self.remove or ()],
-            "replace_ids": [parse.pair(text, "--replace") for text in self.replace_ids or ()],
-        }
+    fail_on: Texts = written("CONDITION", "Exit 3 when it is met: 'idle>0', 'moved>50%'; repeatable.")
+    timeline: bool = written.flag("Also the picture of the change over time, simulated.", for_verb=False)
+    changed: bool = written.flag("Show only queues that change.", for_verb=False)
 
 
 @command
@@ -64,9 +42,38 @@ def plan_rebalance(source: SourceOptions, options: PlanOptions, output: OutputOp
     def report(found: "RebalancePlan | PlanOfGroups") -> "Report":
         from rmqlb.views.plan_rebalance import plan_report
 
-        return plan_report(found, changed_only=options.changed, explained=options.explain)
+        shown = plan_report(found, changed_only=options.changed, explained=options.explain)
+        return _with_timeline(shown, found, options) if options.timeline else shown
 
     terminal = Terminal("plan-rebalance", output, more_formats=("jsonl",), files=options)
+    if options.timeline and terminal.writes_data_alone:
+        hint = "simulate-rebalance takes the same changes, and has the data of the picture"
+        raise UsageError(f"--timeline is a picture, and -o {terminal.format} has none", hint=hint)
     planned = ask(verb.plan_rebalance, Reader(source, terminal), options)
     hint = "leave the condition out to see the plan"
     show_verb(planned, report, terminal, watching, verb="planning", unknown_hint=hint)
+
+
+def _with_timeline(report: "Report", found: "RebalancePlan | PlanOfGroups", options: PlanOptions) -> "Report":
+    """The plan, and below it the same change over time."""
+    from msgspec.structs import replace
+
+    from rmqlb.model.plan import RebalancePlan
+    from rmqlb.model.simulate_rebalance import RebalanceResult
+    from rmqlb.verbs.parse import texts_of
+    from rmqlb.verbs.simulate_rebalance import simulate_rebalance
+    from rmqlb.views.simulate_rebalance import consumer_labels, group_facts
+    from rmqlb.views.timeline import timeline_section
+
+    names = texts_of(options.strategy)
+    compares = len(names) > 1 or any(name.lower() == "all" for name in names)
+    others = ("pop_share", "explain", "fail_on", *(["strategy"] if compares else []))
+    arguments = {name: value for name, value in options.arguments().items() if name not in others}
+    simulated = simulate_rebalance(found.meta.snapshot, **arguments)
+    if not isinstance(simulated, RebalanceResult):
+        raise UsageError("--timeline: the picture of which group?", hint="name one with --group", code="which-group")
+    if not isinstance(found, RebalancePlan) or found.convergence is None:
+        report = replace(report, facts=(*report.facts, *group_facts(simulated)[:1]))
+    letters = ", ".join(f"{letter} {name}" for name, letter in consumer_labels(simulated.client_ids).items())
+    sections = (*report.sections, timeline_section(simulated))
+    return replace(report, sections=sections, closing=(*report.closing, f"in the timeline: {letters}"))

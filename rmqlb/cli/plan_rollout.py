@@ -1,13 +1,13 @@
 from typing import Any
 
-from rmqlb.cli.common.declare import Panel, Text, Texts, command, own
+from rmqlb.cli.common.declare import Panel, Text, Texts, command, written
 from rmqlb.cli.common.options import GroupOptions, OutputOptions, SourceOptions
 from rmqlb.cli.common.reading import Reader, ask
 from rmqlb.cli.common.show_or_watch import show_verb
 from rmqlb.cli.common.simulation_options import RATE_HINT, MemberOptions
 from rmqlb.cli.common.terminal import Terminal
 
-_rollout, _trials = Panel("Rollout"), Panel("Trials")
+_rollout = Panel("Rollout")
 
 
 class RolloutOptions(MemberOptions, GroupOptions):
@@ -18,9 +18,8 @@ class RolloutOptions(MemberOptions, GroupOptions):
     at_once: str = _rollout("N,…", "To try: how many go down together.", "1")
     order: Text = _rollout("ID,ID,…", "An order of all of them, to try besides others.")
     ids: Text = _rollout("new|same", "Whether ids of the form host@pid#time change with the restart; default: new.")
-    trials: str = _trials("N", "Simulations of each choice.", "20")
-    seed: int = _trials("", "Random seed.", 1)
-    fail_on: Texts = own("CONDITION", "Exit 3 when the best choice meets it: 'misassigned>0'; repeatable.")
+    trials: str = _rollout("N", "Simulations of each choice.", "20")
+    fail_on: Texts = written("CONDITION", "Exit 3 when the best choice meets it: 'misassigned>0'; repeatable.")
 
     def arguments(self) -> dict[str, Any]:
         order = {} if self.order is None else {"order": [part.strip() for part in self.order.split(",")]}

@@ -97,7 +97,7 @@ SECTIONS: Mapping[str, tuple[str, ...]] = {
     "show-owners": ("owners", "mismatches", "pop", "offsets", "groups", "queues", "reasons", "consumers", "summary"),
     "diagnose": ("groups", "findings", "rules", "evidence", "queues"),
     "diff": ("groups", "topics", "unexplained", "lag", "queues"),
-    "plan-rebalance": ("groups", "strategies", "consumers", "moves", "pop", "queues", "summary"),
+    "plan-rebalance": ("groups", "strategies", "consumers", "moves", "pop", "queues", "summary", "timeline"),
     "plan-topic": ("steps", "commands", "waits", "groups", "keys", "brokers", "checked"),
     "simulate-rebalance": (
         *("timeline", "windows", "takeovers", "consumers", "events", "trials", "summary"),

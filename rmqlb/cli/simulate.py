@@ -3,16 +3,17 @@
 from functools import partial
 from typing import Any, get_args
 
-from rmqlb.cli.common.declare import Options, Panel, Text, Texts, about, command, own, shown
+from rmqlb.cli.common.change_options import ChangeOptions
+from rmqlb.cli.common.declare import Panel, Text, Texts, about, command, own, written
 from rmqlb.cli.common.options import GroupsOptions, OutputOptions, SourceOptions
 from rmqlb.cli.common.output_files import PictureOptions
 from rmqlb.cli.common.reading import Reader, ask
 from rmqlb.cli.common.send_options import SendOptions
+from rmqlb.cli.common.set_option import SettingsOptions, setting
 from rmqlb.cli.common.show_or_watch import show_verb
 from rmqlb.cli.common.simulation_options import RATE_HINT, MemberOptions
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.errors import UsageError
-from rmqlb.model.send_scenario import NEWEST
 from rmqlb.model.simulate_receive import (
     MOST_BATCH,
     MOST_LOOPS,
@@ -26,21 +27,21 @@ from rmqlb.model.simulate_receive import (
 
 _CLIENTS: tuple[ReceiveClient, ...] = get_args(ReceiveClient)
 
-_happens, _trials = Panel("What happens"), Panel("Trials")
+_happens = Panel("What happens")
 
 
-class RebalanceOptions(PictureOptions, MemberOptions, GroupsOptions):
-    explain: bool = shown.flag("List what each consumer does when, and why.")
+class RebalanceOptions(PictureOptions, ChangeOptions, MemberOptions, GroupsOptions):
+    explain: bool = written.flag("List what each consumer does when, and why.")
     events: Texts = _happens(
         "--event 'VERB WHO@TIME'", "Something that happens, as 'leave ID@30s', or @FILE with one per line; repeatable."
     )
-    duration: Text = _happens("--for TIME", "Simulate for that time; default: until it has converged.")
-    all_new: bool = _happens.flag("All consumers start at 0s; default: they have run for a while.")
-    broadcasting: bool = _happens.flag("BROADCASTING; default: what the source says, or CLUSTERING.")
-    trials: Text = _trials("N", "Also run N times with other phases of the clocks: p50, p95 and max.")
-    trial: str = _trials("K", "Which of them to look at, from 0.", "0")
-    seed: int = _trials("", "Random seed.", 1)
-    fail_on: Texts = shown(
+    trials: Text = _happens("N", "Also run N times with other phases of the clocks: p50, p95 and max.")
+    duration: Text = setting("for")
+    all_new: bool = setting("all-new")
+    broadcasting: bool = setting("broadcasting")
+    change_at: str = setting("change-at")
+    trial: str = setting("trial")
+    fail_on: Texts = written(
         "CONDITION", "Exit 3 when it is met: 'longest-gap-ms>5000', with --trials of 95 %; repeatable."
     )
 
@@ -55,7 +56,7 @@ def simulate_rebalance(source: SourceOptions, options: RebalanceOptions, output:
     """Simulate groups while consumers and brokers come and go: gaps, overlaps and outages of their queues.
 
     Examples:
-      rmqlb simulate-rebalance -s examples/cluster.json --group order-svc --event 'join 192.0.2.2@inst3@30s'
+      rmqlb simulate-rebalance -s examples/cluster.json --group order-svc --scale-to 5
       rmqlb simulate-rebalance -s examples/cluster.json -g order-svc --event 'crash #1@30s' --explain --trials 100
       rmqlb simulate-rebalance -s examples/cluster.json -g order-svc --rate 500
       --event 'rolling-restart *@30s, every 60s, down 15s' -o json
@@ -76,12 +77,6 @@ def simulate_rebalance(source: SourceOptions, options: RebalanceOptions, output:
 
     ID may be a pattern, or #N, the N-th of the first consumers from 0 on.
     Restarts may end in ', by crash', ', new ids' and ', same ids'.
-
-    Timers: rebalance-wait, rebalance-min, route-poll, heartbeat, persist,
-    pull-delay, pull-idle, pull-hold, lock-renewal, lock-life, lock-retry,
-    unlock-delay, release-wait, channel-expiry, broker-scan, socket-idle,
-    notify-batch, rpc-timeout, nameserver-expiry, nameserver-scan, registration,
-    start, connect, close.
 
     Exit codes: 0 done, 2 usage, 3 a --fail-on condition is met, 4 group, topic or consumers are not there,
     5 endpoint unreachable.
@@ -109,28 +104,24 @@ _SIMPLE = "leave it out, or --type simple"
 _group, _arrivals, _failing = map(Panel, ("Consumers", "Messages", "Failures"))
 
 
-class ReceiveOptions(Options):
+class ReceiveOptions(SettingsOptions):
     broker: Texts = about("NAME:QUEUES", "A broker and its readable queues, instead of a source's route; repeatable.")
-    broker_version: str = about(
-        "VERSION",
-        "Version of the brokers: up to 5.3.4 they go through their queues upward, from 5.4.0 on downward.",
-        NEWEST,
-    )
+    broker_version: str = setting("broker-version")
     type: str = _group(
         "simple|push|pop",
         "gRPC SimpleConsumer or PushConsumer through a Proxy, or remoting clients in POP mode.",
         "simple",
     )
-    processes: str = _group("N", "How many consumers the group has.", "1")
+    consumers: str = _group("N", "How many consumers the group has.", "1")
     loops: Text = _group("N", "Receives in parallel of each SimpleConsumer; default: 1.")
     await_: Text = _group("TIME", "awaitDuration of a SimpleConsumer; default: 20s.")
     invisible: Text = _group(
         "TIME", "invisibleDuration of a receive, or popInvisibleTime of POP clients; default: 60s."
     )
     batch: str = _group("N", "Most messages of one receive.", "32")
-    fifo: bool = _group.flag("The group consumes in order.")
+    orderly: bool = _group.flag("The group consumes in order (FIFO).")
     consume_time: str = _group("TIME", "How long the application takes for a message, then acknowledged.", "0s")
-    error_pause: Text = _group("TIME", "What a SimpleConsumer's loop waits after an error; default: nothing.")
+    error_pause: str = setting("error-pause")
     round_trip: str = _group("TIME", "How long a request and its answer are under way.", "1ms")
     rate: Texts = _arrivals(
         "[BROKER[:QUEUE]=]R",
@@ -141,45 +132,46 @@ class ReceiveOptions(Options):
     for_: Text = _arrivals(
         "TIME", "Measure what arrives until then; default while something fails: 5 minutes after the last of it."
     )
-    seed: int = _arrivals("", "Random seed.", 1)
+    seed: int = setting("seed")
     fail: Texts = _failing(
         "BROKER[@FROM-TO][:KIND]",
         "A broker, or a pattern of them, that fails: refused (the default) or timeout; repeatable.",
     )
-    nameserver_notices: Text = _failing(
-        "TIME|never", "When the NameServer drops a failed broker; default: at once (refused), 120s (timeout)."
-    )
+    nameserver_notices: Text = setting("nameserver-notices")
     crash: Texts = _failing("N@TIME", "Consumer N (from 1) dies at this time; repeatable.")
-    target_wait: Text = shown("TIME", "How many receives in parallel keep every wait within this time.")
-    trials: Text = shown("N", "Waits over N simulations with other random parts.")
-    trace: bool = shown.flag("List every message.")
-    fail_on: Texts = shown("CONDITION", "Exit 3 when it is met: 'wait-max>1s', 'wait-p95[broker-b]>5s'; repeatable.")
+    target_wait: Text = _arrivals("TIME", "How many receives in parallel keep every wait within this time.")
+    trials: Text = _arrivals("N", "Waits over N simulations with other random parts.")
+    trace: bool = written.flag("List every message.")
+    fail_on: Texts = written("CONDITION", "Exit 3 when it is met: 'wait-max>1s', 'wait-p95[broker-b]>5s'; repeatable.")
     topic: Text = own("-t TOPIC", "The topic that is received from.")
 
     def scenario(self) -> ReceiveScenario:
         """All that needs no route (raises UsageError)."""
         from rmqlb.verbs.amounts import count, duration_us, given, one_of
+        from rmqlb.verbs.settings import read_setting
 
         usual, client = ReceiveScenario(), one_of(self.type, "--type", _CLIENTS)
-        simple_only = {"--loops": self.loops, "--await": self.await_, "--error-pause": self.error_pause}
+        simple_only = {"--loops ": self.loops, "--await ": self.await_, "--set error-pause=": self.error_pause}
         for option, text in simple_only.items():
-            if client != "simple" and text is not None:
-                raise UsageError(f"{option} {text}: only a SimpleConsumer has it", hint=_SIMPLE)
+            if client != "simple" and text not in (None, "0s"):
+                raise UsageError(f"{option}{text}: only a SimpleConsumer has it", hint=_SIMPLE)
         if client == "push" and self.invisible is not None:
             problem = f"--invisible {self.invisible}: the Proxy decides it for a PushConsumer, and renews it"
             raise UsageError(problem, hint=_SIMPLE)
         if self.nameserver_notices is not None and self.nameserver_notices.lower() != "never":
-            duration_us(self.nameserver_notices, "--nameserver-notices", zero=True)  # wrong without a failure too
+            read_setting(
+                "nameserver-notices", duration_us, self.nameserver_notices, zero=True
+            )  # wrong without a failure too
         return ReceiveScenario(
             client=client,
-            consumers=count(self.processes, "--processes", most=MOST_RECEIVERS),
+            consumers=count(self.consumers, "--consumers", most=MOST_RECEIVERS),
             loops=count(self.loops or "1", "--loops", most=MOST_LOOPS),
             await_us=given(duration_us, self.await_, "--await") or usual.await_us,
             invisible_us=given(duration_us, self.invisible, "--invisible") or usual.invisible_us,
             batch=count(self.batch, "--batch", most=MOST_BATCH),
-            fifo=self.fifo,
+            fifo=self.orderly,
             consume_us=duration_us(self.consume_time, "--consume-time", zero=True),
-            error_pause_us=duration_us(self.error_pause or "0s", "--error-pause", zero=True),
+            error_pause_us=read_setting("error-pause", duration_us, self.error_pause, zero=True),
             round_trip_us=duration_us(self.round_trip, "--round-trip", zero=True),
             messages=given(count, self.messages, "--messages", MOST_RECEIVED),
             duration_us=given(duration_us, self.for_, "--for"),
@@ -211,7 +203,7 @@ def simulate_receive(source: SourceOptions, options: ReceiveOptions, output: Out
       rmqlb simulate-receive -s examples/cluster.json --topic OrderEvents --target-wait 1s
       rmqlb simulate-receive --broker broker-a:8 --broker broker-b:8 --loops 4 --rate 50 --for 10m
       rmqlb simulate-receive -s examples/cluster.json -t OrderEvents --type push --fail broker-b@30s-5m
-      rmqlb simulate-receive -s examples/cluster.json -t OrderEvents --processes 2 --crash 1@1m --consume-time 20ms
+      rmqlb simulate-receive -s examples/cluster.json -t OrderEvents --consumers 2 --crash 1@1m --consume-time 20ms
 
     Exit codes: 0 done, 2 usage, 3 a --fail-on condition is met, 4 no route or no queue to receive from,
     5 endpoint unreachable.
@@ -247,7 +239,7 @@ def simulate_send(source: SourceOptions, options: SendOptions, output: OutputOpt
 
     Examples:
       rmqlb simulate-send -s examples/cluster.json --topic OrderEvents --fail broker-b
-      rmqlb simulate-send -s examples/cluster.json -t OrderEvents --fail broker-b@45s- --rate 100 --for 2m --compare
+      rmqlb simulate-send -s examples/cluster.json -t OrderEvents --fail broker-b@45s- --rate 9 --compare latency-fault
       rmqlb simulate-send -s examples/cluster.json -t OrderEvents --fail broker-b:timeout --fail-on 'lost>0' -o json
       rmqlb simulate-send -s examples/cluster.json -t OrderEvents --fail 'broker-*@#45-#60' --messages 100 -o jsonl
 

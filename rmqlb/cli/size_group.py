@@ -1,6 +1,6 @@
 from typing import Any
 
-from rmqlb.cli.common.declare import Panel, Text, Texts, about, command, shown
+from rmqlb.cli.common.declare import Panel, Text, Texts, about, command, written
 from rmqlb.cli.common.options import (
     RATE_HELP,
     RATES_SINCE_HELP,
@@ -9,17 +9,16 @@ from rmqlb.cli.common.options import (
     SourceOptions,
 )
 from rmqlb.cli.common.reading import Reader, ask
+from rmqlb.cli.common.set_option import SettingsOptions, setting
 from rmqlb.cli.common.show_or_watch import show_verb
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.errors import UsageError
-from rmqlb.model.limits import MOST_THREADS
 from rmqlb.model.size_group import MOST_ID_TRIALS, MOST_QUEUES_PER_BROKER, MOST_SIZE, SizeLimits, SizeQuestion
 
 _limits, _sizes, _work = Panel("What is asked for"), Panel("Which sizes"), Panel("Work")
-_ids = Panel("Strategies that look at client IDs")
 
 
-class SizeOptions(OneGroupOnTopics):
+class SizeOptions(SettingsOptions, OneGroupOnTopics):
     sdk: Text = about("java|go|cpp", "Client library of the consumers; default: as connections say, or java.")
     max_imbalance: Text = _limits("X", "Most queues of a consumer over the mean, at most; 1 is perfectly even.")
     no_idle: bool = _limits.flag("Every consumer has a queue.")
@@ -28,7 +27,7 @@ class SizeOptions(OneGroupOnTopics):
     max_utilisation: Text = _limits(
         "SHARE", "Share of a consumer's threads that consume, at most; with a rate: 80% by default."
     )
-    consumers: Text = _sizes("N..M", "Numbers of consumers; default: from 1 to the queues of the largest topic.")
+    sizes: Text = _sizes("N..M", "Numbers of consumers; default: from 1 to the queues of the largest topic.")
     queues_per_broker: Text = _sizes("N..M", "Queues of each topic on each broker; default: as many as there are.")
     strategies: Texts = about(
         "--strategy STRATEGY|all",
@@ -37,28 +36,29 @@ class SizeOptions(OneGroupOnTopics):
     rates: Texts = _work("--rate [TOPIC=]R", RATE_HELP)
     rates_since: Text = _work("--earlier FILE", RATES_SINCE_HELP, stdin="-")
     consume_time: Text = _work("TIME", "How long the listener takes for a message; default: as consumers report it.")
-    threads: int = _work("", "Consume threads of a consumer (consumeThreadMin).", 20, min=1, max=MOST_THREADS)
+    consume_threads: int = setting("consume-threads")
     orderly: bool = _work.flag("A queue is consumed by one thread at a time; default: as consumers report it.")
-    trials: str = _ids("N", "How many sets of client IDs are tried.", "100")
-    share: str = _ids("SHARE", "For which share of them all limits must hold, at least.", "100%")
-    seed: int = _ids("", "Random seed.", 1)
-    fail_on: Texts = shown("CONDITION", "Exit 3 when it is met: unsatisfied, 'consumers>10'; repeatable.")
+    id_sets: str = setting("id-sets")
+    id_share: str = setting("id-share")
+    seed: int = setting("seed")
+    fail_on: Texts = written("CONDITION", "Exit 3 when it is met: unsatisfied, 'consumers>10'; repeatable.")
 
     def arguments(self) -> dict[str, Any]:
         """The verb's arguments: the question, and what depends on the source (raises UsageError)."""
         from rmqlb.verbs.amounts import duration_us, given, span
 
-        consumers = given(span, self.consumers, "--consumers", MOST_SIZE)
+        sizes = given(span, self.sizes, "--sizes", MOST_SIZE)
         of_verb = ("group", "topics", "include_retry", "sdk", "strategies", "strategy_options", "rates", "rates_since")
         names = (*of_verb, "fail_on")
         return {name: value for name, value in super().arguments().items() if name in names} | {
-            "question": self._question(consumers),
-            "consumers": consumers,
+            "question": self._question(sizes),
+            "sizes": sizes,
             "consume_us": given(duration_us, self.consume_time, "--consume-time"),
         }
 
-    def _question(self, consumers: tuple[int, int] | None) -> SizeQuestion:
+    def _question(self, sizes: tuple[int, int] | None) -> SizeQuestion:
         from rmqlb.verbs.amounts import count, given, imbalance, share, span
+        from rmqlb.verbs.settings import read_setting
 
         if "=" in (self.sdk or ""):
             hint = "name one library for all: --sdk go"
@@ -73,8 +73,8 @@ class SizeOptions(OneGroupOnTopics):
                 problem = f"{option} {text}".strip() + ": how many messages come?"
                 raise UsageError(problem, hint="say it: --rate R or --earlier FILE")
         survive = 0 if self.survive is None else count(self.survive, "--survive", most=MOST_SIZE - 1)
-        if consumers is not None and survive >= consumers[1]:
-            text = f"--survive {self.survive} and --consumers {self.consumers}: no consumer would be left"
+        if sizes is not None and survive >= sizes[1]:
+            text = f"--survive {self.survive} and --sizes {self.sizes}: no consumer would be left"
             raise UsageError(text, hint=f"look at more than {survive} consumers", code="contradicting-limits")
         return SizeQuestion(
             limits=SizeLimits(
@@ -83,12 +83,12 @@ class SizeOptions(OneGroupOnTopics):
                 max_utilisation=given(share, self.max_utilisation, "--max-utilisation"),
                 survive=survive,
                 survive_broker=self.survive_broker,
-                share=share(self.share, "--share"),
+                share=read_setting("id-share", share, self.id_share),
             ),
             queues_per_broker=given(span, self.queues_per_broker, "--queues-per-broker", MOST_QUEUES_PER_BROKER),
-            threads=self.threads,
+            threads=self.consume_threads,
             orderly=self.orderly,
-            trials=count(self.trials, "--trials", most=MOST_ID_TRIALS),
+            trials=read_setting("id-sets", count, self.id_sets, most=MOST_ID_TRIALS),
             seed=self.seed,
         )
 
@@ -99,9 +99,9 @@ def size_group(source: SourceOptions, options: SizeOptions, output: OutputOption
 
     Examples:
       rmqlb size-group -s examples/cluster.json --group order-svc
-      rmqlb size-group -s examples/cluster.json -g order-svc --max-imbalance 1.1 --no-idle --survive 1 --consumers 2..40
+      rmqlb size-group -s examples/cluster.json -g order-svc --max-imbalance 1.1 --no-idle --survive 1 --sizes 2..40
       rmqlb size-group -s examples/cluster.json -g order-svc --rate 500 --consume-time 40ms --survive-broker
-      rmqlb size-group -s examples/cluster.json -g order-svc --queues-per-broker 4..32 --consumers 8..12 -o json
+      rmqlb size-group -s examples/cluster.json -g order-svc --queues-per-broker 4..32 --sizes 8..12 -o json
       --fail-on unsatisfied
 
     Exit codes: 0 done, 2 usage, 3 a --fail-on condition is met, 4 group, topic or rates are not there,

@@ -291,9 +291,11 @@ class SendResult(Struct, frozen=True, rename="camel"):
     failures: Annotated[tuple[FailureTaken, ...], "each failure, in the scenario's order"]
     timeline: Annotated[tuple[Slice, ...], "slice by slice"]
     keys: Annotated[KeySpread | None, "the keys and their queues; null without --keys"] = None
-    comparison: Annotated[tuple[OtherProducer, ...], "latency fault off and on; empty without --compare"] = ()
-    clients: Annotated[tuple[OtherProducer, ...], "other client versions; empty without --compare-clients"] = ()
-    sdks: Annotated[tuple[OtherProducer, ...], "producers of each SDK; empty without --compare-sdks"] = ()
+    comparison: Annotated[
+        tuple[OtherProducer, ...], "latency fault off and on; empty without --compare latency-fault"
+    ] = ()
+    clients: Annotated[tuple[OtherProducer, ...], "other client versions; empty without --compare clients"] = ()
+    sdks: Annotated[tuple[OtherProducer, ...], "producers of each SDK; empty without --compare sdks"] = ()
     trials: Annotated[SendTrials | None, "the results of many trials; null without --trials"] = None
     conditions: Annotated[tuple[TriedCondition, ...], "the conditions of --fail-on"] = ()
 

@@ -155,13 +155,14 @@ def by_consumer(
     usual: Value | None = None
     by_id: dict[str, Value] = {}
     for text in texts:
+        typed = f"{option}{'' if option.endswith('=') else ' '}{text}"
         client_id, equals, value = text.rpartition("=")
         if client_id in by_id or (not equals and usual is not None):
-            raise UsageError(f"{option} {text}: it is given twice", code="given-twice")
+            raise UsageError(f"{typed}: it is given twice", code="given-twice")
         try:
             found = read(value.lower())
         except UsageError as error:
-            raise UsageError(error.problem, prefix=f"{option} {text}: ", hint=error.hint, code=error.code) from None
+            raise UsageError(error.problem, prefix=f"{typed}: ", hint=error.hint, code=error.code) from None
         if equals:
             by_id[client_id] = found
         else:
@@ -180,7 +181,8 @@ def require_members(said: Iterable[str], client_ids: Collection[str], option: st
     for client_id in said:
         if client_id not in client_ids:
             hint = suggestion("consumers", client_id, client_ids)
-            raise UsageError(f"{option} {client_id}=…: it is never in the group", hint=hint, code="not-in-group")
+            typed = f"{option}{'' if option.endswith('=') else ' '}{client_id}"
+            raise UsageError(f"{typed}=…: it is never in the group", hint=hint, code="not-in-group")
 
 
 def in_vain_of(

@@ -1,18 +1,18 @@
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Unpack
 
 from msgspec.structs import replace
 
 from rmqlb.engine.group import Group
-from rmqlb.engine.plan.changes import Changes, change_members
+from rmqlb.engine.plan.changes import change_members
 from rmqlb.engine.plan.group_plan import plan_group
 from rmqlb.engine.plan.rebalance import PLAN_FIGURES, try_on_plan
 from rmqlb.engine.rebalance.start_offsets import start_questions, with_starts
 from rmqlb.errors import UsageError
 from rmqlb.model.plan import PlanOfGroups, RebalancePlan, plans_of_groups
 from rmqlb.model.result import Finding, Meta, Progress, counted, no_progress, with_meta
-from rmqlb.verbs import parse
-from rmqlb.verbs.parse import conditions, texts_of
+from rmqlb.verbs.changes import ChangeOptions, changes_of, split_changes
+from rmqlb.verbs.parse import conditions
 from rmqlb.verbs.selection import GroupOptions, select
 from rmqlb.verbs.source import AnySource, Reader, ask_starts, reader
 from rmqlb.verbs.strategies import Strategies
@@ -20,52 +20,35 @@ from rmqlb.verbs.strategies import Strategies
 _ALL = "ALL"
 
 
+class PlanOptions(ChangeOptions, GroupOptions, total=False):
+    """The keyword arguments of `plan_rebalance` that other verbs share."""
+
+
 def plan_rebalance(
     source: AnySource,
     group: str | Sequence[str] | None = None,
     *,
     strategy: str | None = None,
-    add: int | str | Sequence[int | str] = (),
-    remove: int | str | Sequence[int | str] = (),
-    replace_ids: Mapping[str, str] | Sequence[tuple[str, str]] = (),
-    scale_to: int | None = None,
-    to_strategy: str | None = None,
-    add_brokers: str | Sequence[str] = (),
-    remove_brokers: str | Sequence[str] = (),
-    remove_masters: str | Sequence[str] = (),
-    read_queues: int | str | Sequence[str] | Mapping[str, int] = (),
-    write_queues: int | str | Sequence[str] | Mapping[str, int] = (),
     pop_share: int | None = None,
     explain: bool = False,
     fail_on: str | Sequence[str] = (),
     progress: Progress = no_progress,
-    **options: Unpack[GroupOptions],
+    **options: Unpack[PlanOptions],
 ) -> RebalancePlan | PlanOfGroups:
     """Show which queues move when consumers, strategy, brokers or queue counts change.
 
-    `replace_ids` maps an old client ID to the new one; `read_queues` and `write_queues` may map brokers to numbers.
     Several groups, or a pattern, give a PlanOfGroups.
     """
     strategies = Strategies(options.get("strategy_options"))
-    changes = Changes(
-        add=_each(add, "add"),
-        remove=_each(remove, "remove"),
-        replace=tuple(replace_ids.items() if isinstance(replace_ids, Mapping) else replace_ids),
-        scale_to=scale_to,
-        to_strategy=strategies.optional(to_strategy, "--to-strategy"),
-        add_brokers=tuple(parse.new_broker(text, f"--add-broker {text}") for text in texts_of(add_brokers)),
-        remove_brokers=texts_of(remove_brokers),
-        remove_masters=texts_of(remove_masters),
-        read_queues=parse.queue_counts(_counts(read_queues), "--read-queues"),
-        write_queues=parse.queue_counts(_counts(write_queues), "--write-queues"),
-    )
+    of_changes, of_groups = split_changes(options)
+    changes = changes_of(of_changes, strategies)
     compared = (strategy or "").upper() == _ALL
     before = None if compared else strategies.optional(strategy or None)
     if compared and changes.to_strategy is not None:
         raise UsageError("--strategy all and --to-strategy contradict each other", hint="name the strategy before")
     strategies.must_apply(reported=before is None)
     asked = conditions(fail_on, PLAN_FIGURES)
-    chosen, opened = select(group, **options), reader(source)
+    chosen, opened = select(group, **of_groups), reader(source)
     snapshot = opened.fetch(chosen.wanted(opened))
 
     def plan_of(name: str | None) -> tuple[RebalancePlan, tuple[Finding, ...]]:
@@ -98,14 +81,3 @@ def _own_files(plan: RebalancePlan, consume_from: str) -> Iterator[Finding]:
         file = f"~/.rocketmq_offsets/{new[0]}/{plan.group}/offsets.json"
         text = f"{counted(len(new), 'new consumer')} taken to have no offset file ({file})"
         yield Finding("own-offset-file", f"{text}: without one a BROADCASTING consumer starts by {consume_from}")
-
-
-def _each(given: int | str | Sequence[int | str], option: str) -> tuple[int | str, ...]:
-    values = (given,) if isinstance(given, int | str) else tuple(given)
-    return tuple(each if isinstance(each, int) else parse.client_id(each, f"--{option}") for each in values)
-
-
-def _counts(given: int | str | Sequence[str] | Mapping[str, int]) -> tuple[str, ...]:
-    if isinstance(given, Mapping):
-        return tuple(f"{broker}={number}" for broker, number in given.items())
-    return texts_of(str(given) if isinstance(given, int) else given)

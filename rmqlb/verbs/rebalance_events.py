@@ -186,6 +186,11 @@ def new_ids_finding(renamed: Mapping[str, str], remedy: str) -> Finding:
     return Finding("new-ids", f"{text}; {remedy}")
 
 
+def placeholder_findings(*, is_used: bool) -> tuple[Finding, ...]:
+    text = "placeholder client IDs sort last, behind IP addresses; a real process may move other queues"
+    return (Finding("placeholder-ids", text, severity=INFO),) if is_used else ()
+
+
 def events_of_brokers(
     texts: Sequence[str], routes: Sequence[TopicRouteData], elsewhere: Sequence[TopicRouteData]
 ) -> tuple[Event, ...]:
@@ -228,9 +233,7 @@ class _Expansion(Struct):
         return found
 
     def findings(self) -> Iterator[Finding]:
-        if self.has_placeholders:
-            text = "placeholder client IDs sort last, behind IP addresses; a real process may move other queues"
-            yield Finding("placeholder-ids", text, severity=INFO)
+        yield from placeholder_findings(is_used=self.has_placeholders)
         if self.renamed:
             yield new_ids_finding(self.renamed, "'same ids' after a comma keeps the IDs")
         for name in self.new_brokers:

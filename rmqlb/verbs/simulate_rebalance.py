@@ -3,10 +3,12 @@ from typing import Unpack
 
 from msgspec.structs import replace
 
+from rmqlb.engine.plan.changes import Changes
 from rmqlb.engine.rebalance.simulate import GROUP_FIGURES, simulate_group, simulate_group_trials, try_on_group
 from rmqlb.engine.send.scenarios import ASSUMED_RATE, Producers, failures_of, producers_of
 from rmqlb.errors import UsageError
 from rmqlb.model.group import is_system_topic
+from rmqlb.model.group_scenario import Event
 from rmqlb.model.limits import MOST_GROUP_TRIALS
 from rmqlb.model.result import INFO, Finding, Meta, Progress, no_progress, sum_if_known, with_meta
 from rmqlb.model.route import TopicRouteData
@@ -15,9 +17,11 @@ from rmqlb.model.simulate_rebalance import RebalanceResult
 from rmqlb.model.simulate_rebalance_of_groups import RebalanceResults, SimulationsSummary
 from rmqlb.model.simulate_send import SendReport, SendResult, printed_part
 from rmqlb.model.snapshot import Everything
-from rmqlb.verbs.amounts import count
+from rmqlb.verbs.amounts import count, duration_us
+from rmqlb.verbs.changes import ChangeOptions, split_changes
 from rmqlb.verbs.parse import conditions, texts_of
 from rmqlb.verbs.rebalance_events import events_of_brokers
+from rmqlb.verbs.settings import read_setting
 from rmqlb.verbs.simulated_group import Simulation, SimulationOptions, simulated_group, simulation
 from rmqlb.verbs.simulated_group import rates as typed_rates
 from rmqlb.verbs.source import AnySource, reader
@@ -25,6 +29,10 @@ from rmqlb.verbs.source import AnySource, reader
 _SUMMED = ("queues_with_gap", "queues_with_overlap", "queues_with_outage", "queues_unread_at_end")
 _LONGEST = ("longest_gap_ms", "longest_overlap_ms", "longest_outage_ms", "unread_ms")
 _SENT = ("messages", "lost", "retried")
+
+
+class RebalanceOptions(SimulationOptions, ChangeOptions, total=False):
+    """The keyword arguments of `simulate_rebalance` that other verbs share."""
 
 
 def simulate_rebalance(
@@ -37,25 +45,38 @@ def simulate_rebalance(
     broadcasting: bool = False,
     trials: int | str | None = None,
     trial: int | str = 0,
+    change_at: str = "30s",
     explain: bool = False,
     fail_on: str | Sequence[str] = (),
     progress: Progress = no_progress,
-    **options: Unpack[SimulationOptions],
+    **options: Unpack[RebalanceOptions],
 ) -> RebalanceResult | RebalanceResults:
     """Simulate groups while consumers and brokers come and go: gaps, overlaps and outages of their queues.
 
-    `events` are those of `--event`, and `duration` is `--for`. Several groups, or a pattern, give a RebalanceResults.
+    `events` are those of `--event`, `duration` is `--set for`, and `change_at` is when the changes
+    happen. Several groups, or a pattern, give a RebalanceResults.
     """
     number = None if trials is None else count(str(trials), "--trials", most=MOST_GROUP_TRIALS, least=2)
-    shown = count(str(trial), "--trial", most=MOST_GROUP_TRIALS, least=0)
+    shown = read_setting("trial", count, str(trial), most=MOST_GROUP_TRIALS, least=0)
     if number is not None and shown >= number:
-        raise UsageError(f"--trial {trial}: there are the trials 0 to {number - 1}")
+        raise UsageError(f"--set trial={trial}: there are the trials 0 to {number - 1}")
     wanted_conditions = conditions(fail_on, GROUP_FIGURES)
-    parsed = simulation(group, options, events=events, duration=duration, all_new=all_new, broadcasting=broadcasting)
+    changes, others = split_changes(options)
+    own: SimulationOptions = others  # type: ignore[assignment]
+    parsed = simulation(
+        group,
+        own,
+        events=events,
+        duration=duration,
+        all_new=all_new,
+        broadcasting=broadcasting,
+        changes=changes,
+        change_at=change_at,
+    )
     chosen = parsed.chosen
     opened = reader(source)
-    if not parsed.events and not all_new and duration is None:
-        hint = "say what does: --event 'join 1@30s', or --all-new for its start"
+    if not parsed.events and parsed.changes == Changes() and not all_new and duration is None:
+        hint = "say what does: --scale-to 5, --event 'join 1@30s', or --set all-new for its start"
         raise UsageError("nothing happens to the group", hint=hint)
     whole = "*" in chosen.names and not chosen.given.topics
     wanted = chosen.wanted(opened)
@@ -112,9 +133,12 @@ def _users(routes: Iterable[TopicRouteData]) -> dict[str, TopicRouteData]:
 
 
 def _producers(parsed: Simulation, routes: Sequence[TopicRouteData], elsewhere: Sequence[TopicRouteData]) -> Producers:
-    failures = failures_of(events_of_brokers(parsed.events, routes, elsewhere))
-    version, scenario = parsed.options.get("client") or NEWEST, parsed.scenario
-    latency = Latency(parsed.options.get("latency", "1ms"), (scenario.latency_us,))
+    at_us = duration_us(parsed.change_at, "--set change-at", zero=True)
+    lost = (*parsed.changes.remove_brokers, *parsed.changes.remove_masters)
+    changed = tuple(Event("broker-down", at_us, name) for name in lost)
+    failures = failures_of((*events_of_brokers(parsed.events, routes, elsewhere), *changed))
+    version, scenario = parsed.options.get("client_version") or NEWEST, parsed.scenario
+    latency = Latency(parsed.options.get("round_trip", "1ms"), (scenario.latency_us,))
     sends = SendScenario(client_version=version, latency=latency, seed=scenario.seed)
     inflow = typed_rates(texts_of(parsed.options.get("rates", ())), [route.topic for route in elsewhere])
     found = producers_of(routes, failures, sends, inflow)

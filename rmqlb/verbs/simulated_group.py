@@ -12,6 +12,7 @@ from rmqlb.engine.assignment.assign import Members, owners_at_rest
 from rmqlb.engine.assignment.consumers import broadcasting_finding, mixed_finding, nobody_online
 from rmqlb.engine.group import Group
 from rmqlb.engine.group_findings import planning_findings
+from rmqlb.engine.plan.changes import Changes
 from rmqlb.engine.rebalance.profile import consumer_profile_of
 from rmqlb.engine.rebalance.reported_clients import (
     client_version,
@@ -35,10 +36,13 @@ from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.result import Finding
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.snapshot import ClusterSnapshot, Wanted, suggestion
-from rmqlb.verbs.amounts import duration_us, given, one_of, rate
+from rmqlb.verbs.amounts import duration_us, one_of, rate
+from rmqlb.verbs.changes import ChangeOptions, changes_of, events_of, has_placeholders
 from rmqlb.verbs.parse import by_consumer, require_members, texts_of
 from rmqlb.verbs.rebalance_events import events as expanded
+from rmqlb.verbs.rebalance_events import placeholder_findings
 from rmqlb.verbs.selection import GroupOptions, Selection, select
+from rmqlb.verbs.settings import read_setting
 from rmqlb.verbs.source import AnySource, Earlier, Reader, earlier
 from rmqlb.verbs.strategies import Strategies
 
@@ -47,6 +51,7 @@ _CONSUME_FROM = {
     "first": CONSUME_FROM_FIRST_OFFSET,
     "timestamp": CONSUME_FROM_TIMESTAMP,
 }
+_TYPE = "--set consumer-type="
 _MAY_BE_ZERO = ("pull-delay", "release-wait", "notify-batch", "unlock-delay")
 
 
@@ -54,12 +59,12 @@ class SimulationOptions(GroupOptions, total=False):
     """The keyword arguments that `rmqlb.simulate_rebalance` and `rmqlb.plan_rollout` share."""
 
     strategy: str | None  # what consumers run; None takes what they report or show, otherwise AVG
-    client: str | None  # version of the client library; None is what consumers report, or the newest
+    client_version: str | None  # version of the client library; None is what consumers report, or the newest
     orderly: bool  # a MessageListenerOrderly: queues are locked
     consumer_types: str | Sequence[str]  # `push`, `pull`, `lite-pull` or `assign` for all, or `ID=TYPE`
     consume_from: str | None  # `last`, `first` or `timestamp`; None is what the source says
     timers: str | Sequence[str]  # clocks that differ from their defaults, as `rebalance-wait=10s`
-    latency: str  # a request's way to a broker and back; 1ms by default
+    round_trip: str  # a request's way to a broker and back; 1ms by default
     consume_time: str  # how long the listener takes for a message; 0s by default
     rates: str | Sequence[str]  # messages per second of each topic, as `500`, or of one, as `TOPIC=500`
     rates_since: AnySource | Earlier | None  # an earlier snapshot: each queue's rate is what came since
@@ -77,6 +82,8 @@ class Simulation(Struct, frozen=True):
     scenario: GroupScenario
     events: tuple[str, ...]
     duration: str | None
+    changes: Changes  # besides the events
+    change_at: str
     may_join: bool  # False where the verb makes its own events
 
 
@@ -88,6 +95,8 @@ def simulation(
     duration: str | None = None,
     all_new: bool = False,
     broadcasting: bool = False,
+    changes: ChangeOptions | None = None,
+    change_at: str = "30s",
     may_join: bool = True,
 ) -> Simulation:
     """Reject invalid arguments before anything is read (raises TypeError, UsageError)."""
@@ -95,27 +104,32 @@ def simulation(
         raise TypeError(f"unexpected keyword argument {min(unknown)!r}")
     of_groups: Any = {name: value for name, value in options.items() if name in GroupOptions.__annotations__}
     strategies = Strategies(options.get("strategy_options", ()))
-    if (client := options.get("client")) is not None:
-        consumer_profile_of(client)
+    if (version := options.get("client_version")) is not None:
+        try:
+            consumer_profile_of(version)
+        except UsageError as error:
+            raise UsageError(error.problem, prefix="--set client-version: ", hint=error.hint) from None
     return Simulation(
         options,
         select(group, **of_groups),
         strategies,
         strategies.optional(options.get("strategy")),
-        earlier(options.get("rates_since")),
+        earlier(options.get("rates_since"), "--set earlier="),
         GroupScenario(
             orderly=options.get("orderly", False),
             broadcasting=broadcasting,
             timers=timers(texts_of(options.get("timers"))),
-            latency_us=duration_us(options.get("latency", "1ms"), "--latency", zero=True),
-            consume_us=duration_us(options.get("consume_time", "0s"), "--consume-time", zero=True),
+            latency_us=read_setting("round-trip", duration_us, options.get("round_trip", "1ms"), zero=True),
+            consume_us=read_setting("consume-time", duration_us, options.get("consume_time", "0s"), zero=True),
             consume_from=_consume_from(options.get("consume_from"), CONSUME_FROM_LAST_OFFSET),
-            until_us=given(duration_us, duration, "--for"),
+            until_us=None if duration is None else read_setting("for", duration_us, duration),
             all_new=all_new,
             seed=options.get("seed", 1),
         ),
         texts_of(events),
         duration,
+        changes_of(changes or {}, strategies),
+        change_at,
         may_join,
     )
 
@@ -147,6 +161,10 @@ def simulated_group(
     broadcasting = scenario.broadcasting or group.broadcasting
     brokers = {broker.broker_name for route in elsewhere for broker in route.broker_datas}
     events, of_events = expanded(parsed.events, group.client_ids, group.pulled_routes, strategies, brokers)
+    if parsed.changes != Changes():
+        at_us = read_setting("change-at", duration_us, parsed.change_at, zero=True)
+        events += events_of(parsed.changes, group, at_us, parsed.change_at)
+        of_events += placeholder_findings(is_used=has_placeholders(parsed.changes, group))
     strategies.must_apply(reported=parsed.strategy is None)
     group = group.with_settings(strategies.settings_for([route.topic for route in group.known_routes], group.name))
     joining = [event.subject for event in events if event.kind == "join"]
@@ -159,13 +177,13 @@ def simulated_group(
     members, findings = _members(group, broadcasting=broadcasting)
     for event in events:
         if scenario.until_us is not None and event.at_us >= scenario.until_us:
-            hint = "leave --for out, or make it longer"
-            raise UsageError(f"--event {event.text!r}: not within --for {parsed.duration}", hint=hint)
+            hint = "leave the setting out, or make it longer"
+            raise UsageError(f"{event.text!r}: not within --set for={parsed.duration}", hint=hint)
     seen = None if group.assumed else group.seen
-    version, of_version = client_version(seen, parsed.options.get("client"))
-    given, given_types = by_consumer(texts_of(parsed.options.get("consumer_types")), "--consumer-type", consumer_type)
+    version, of_version = client_version(seen, parsed.options.get("client_version"))
+    given, given_types = by_consumer(texts_of(parsed.options.get("consumer_types")), _TYPE, consumer_type)
     usual_type, types, of_types = consumer_types(seen, given, given_types)
-    require_members(given_types, everybody, "--consumer-type")
+    require_members(given_types, everybody, _TYPE)
     of_sdks = orderly_findings({group.sdks.usual, *group.sdks.sdk_of.values()} if scenario.orderly else ())
     topics = dict.fromkeys(route.topic for route in (*group.pulled_routes, *elsewhere))
     inflow = spread_evenly(rates(texts_of(parsed.options.get("rates")), list(topics)), group.pulled_routes, events)
@@ -204,24 +222,26 @@ def _members(group: Group, *, broadcasting: bool) -> tuple[Members, list[Finding
 
 
 def _consume_from(typed: str | None, observed: str) -> str:
-    return observed if typed is None else _CONSUME_FROM[one_of(typed, "--consume-from", tuple(_CONSUME_FROM))]
+    return (
+        observed if typed is None else _CONSUME_FROM[read_setting("consume-from", one_of, typed, tuple(_CONSUME_FROM))]
+    )
 
 
 def timers(texts: Sequence[str]) -> Timers:
-    """`--timer NAME=TIME`: the clocks that differ from the defaults."""
+    """`--set TIMER=TIME`: the clocks that differ from the defaults."""
     given: dict[str, int] = {}
     for text in texts:
         name, equals, value = text.partition("=")
         name = name.strip().lower().replace("_", "-")
         if name not in TIMER_NAMES:
-            raise UsageError(f"--timer {text}: there is no timer {name}", hint=suggestion("timers", name, TIMER_NAMES))
+            raise UsageError(f"--set {text}: there is no timer {name}", hint=suggestion("timers", name, TIMER_NAMES))
         if not equals:
-            raise UsageError(f"--timer {text}: how long?", hint=f"write {name}=5s")
+            raise UsageError(f"--set {text}: how long?", hint=f"write {name}=5s")
         if TIMER_NAMES[name] in given:
-            raise UsageError(f"--timer {text}: {name} is given twice", code="given-twice")
-        time_us = duration_us(value, f"--timer {name}:", zero=name in _MAY_BE_ZERO)
+            raise UsageError(f"--set {text}: {name} is given twice", code="given-twice")
+        time_us = read_setting(name, duration_us, value, zero=name in _MAY_BE_ZERO)
         if time_us % 1000:
-            raise UsageError(f"--timer {text}: clients and brokers count whole milliseconds")
+            raise UsageError(f"--set {text}: clients and brokers count whole milliseconds")
         given[TIMER_NAMES[name]] = time_us
     return Timers(**given)
 

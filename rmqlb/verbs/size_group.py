@@ -36,7 +36,7 @@ def size_group(
     topics: Sequence[str] = (),
     include_retry: bool = False,
     sdk: str | None = None,
-    consumers: tuple[int, int] | None = None,
+    sizes: tuple[int, int] | None = None,
     strategies: Sequence[str] = (),
     strategy_options: Sequence[str] = (),
     rates: Sequence[str] = (),
@@ -47,7 +47,7 @@ def size_group(
 ) -> GroupSize:
     """Size a group of a source; all that needs no source is checked before it is read (raises RmqlbError).
 
-    `consumers` are the fewest and the most to try; `consume_us` is the time of a listener for a message. A question
+    `sizes` are the fewest and the most to try; `consume_us` is the time of a listener for a message. A question
     without limits gets the usual ones.
     """
     asked = conditions(fail_on, SIZE_FIGURES)
@@ -77,7 +77,7 @@ def size_group(
         names = list(runnable(names, replace(found.members, client_ids=present)))
     question = replace(
         question,
-        consumers=consumers or _usual_sizes(question, found),
+        consumers=sizes or _usual_sizes(question, found),
         strategies=tuple(names) or (found.strategy.strategy,),
         work={queue: rate * work.consume_ms[queue.topic] / 1000 for queue, rate in work.rates.items()},
         work_of_topics={topic: rate * work.consume_ms[topic] / 1000 for topic, rate in work.of_topics.items()},

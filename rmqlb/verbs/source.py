@@ -152,7 +152,7 @@ def earlier(source: AnySource | Earlier | None, option: str = "--earlier") -> Ea
     if isinstance(source, str | os.PathLike):
         from rmqlb.sources.source_text import shown_source
 
-        option = f"{option} {shown_source(os.fspath(source))}"
+        option = f"{option}{'' if option.endswith('=') else ' '}{shown_source(os.fspath(source))}"
         if "://" in os.fspath(source):
             raise UsageError(f"{option}: an earlier snapshot is a file", hint="write one with fetch-routes --to FILE")
     return Earlier(reader(source), option)

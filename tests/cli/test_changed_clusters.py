@@ -44,8 +44,8 @@ def unread_topic(tmp_path: Path, group: str) -> tuple[str, ...]:
 
 def test_the_rate_of_a_topic_without_read_queues_goes_to_the_queues_that_it_gets(tmp_path: Path) -> None:
     """100 messages a second of 1 s each, on two topics alike: 100 threads at 80 % are 125, and a consumer has 8."""
-    work = ("--rate", "OrderEvents=50", "--rate", "Skewed=50", "--consume-time", "1s", "--threads", "8")
-    sizes = ("--queues-per-broker", "16", "--consumers", "1..40")
+    work = ("--rate", "OrderEvents=50", "--rate", "Skewed=50", "--consume-time", "1s", "--set", "consume-threads=8")
+    sizes = ("--queues-per-broker", "16", "--sizes", "1..40")
     unread = size(*work, *sizes, of=unread_topic(tmp_path, "order-svc"))
     assert unread["consumers"] == size(*work, *sizes)["consumers"] == 16
     topics = {each["topic"]: (each["queues"], each["queuesNow"], each["ratePerSecond"]) for each in unread["topics"]}
@@ -72,11 +72,11 @@ def test_differing_subscriptions_are_those_of_the_plan(tmp_path: Path) -> None:
         first["topics"].remove("Skewed")
 
     path = changed(tmp_path, mixed)
-    found = size("--consumers", "1..6", of=("size-group", "-s", path, "-g", "order-svc"))
+    found = size("--sizes", "1..6", of=("size-group", "-s", path, "-g", "order-svc"))
     ran = run("plan-rebalance", "-s", path, "-g", "order-svc", "--scale-to", "3", "-o", "json")
     planned = json.loads(ran.stdout)["data"]["summary"]["unassigned"]
     assert found["curve"][2]["unassigned"] == planned > 0
-    shown = run("size-group", "-s", path, "-g", "order-svc", "--consumers", "1..6", "-o", "plain").stdout
+    shown = run("size-group", "-s", path, "-g", "order-svc", "--sizes", "1..6", "-o", "plain").stdout
     assert f"now 3 consumers, which do not: {planned} queues unassigned" in shown
     assert "consumers subscribe to different topics" in shown
 

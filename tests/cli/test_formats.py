@@ -95,7 +95,7 @@ SEND = ("simulate-send", "-s", EXAMPLE, "--topic", "OrderEvents")
     "args",
     [
         ("--fail", "broker-*@#3-#5", "--send-retries", "1", "--messages", "6"),
-        ("--fail", "broker-*:read-only", "--route-poll", "1s", "--rate", "1", "--messages", "4"),
+        ("--fail", "broker-*:read-only", "--set", "route-poll=1s", "--rate", "1", "--messages", "4"),
         ("--fail", "broker-a", "--mode", "async", "--rate", "10", "--send-retries", "0", "--messages", "40"),
         ("--fail", "broker-a", "--mode", "oneway", "--rate", "10", "--messages", "20"),
     ],

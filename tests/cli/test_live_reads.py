@@ -94,7 +94,7 @@ def test_a_simulation_reads_once_for_groups_and_producers(servers: Servers) -> N
 def test_a_new_group_is_sized_by_its_topics_alone(servers: Servers) -> None:
     new = data_of("size-group", *at(servers), "-t", "OrderEvents")
     assert (new["group"], new["consumersNow"], new["replicaCounts"]["allowed"]) == (None, None, [1, 2, 4, 8, 16])
-    assert error_of(run("size-group", *at(servers), "--consumers", "2..9").stderr) == (
+    assert error_of(run("size-group", *at(servers), "--sizes", "2..9").stderr) == (
         "which group?",
         "which-group",
         "name it with --group; of a group that does not run yet name only its topics, with --topic",

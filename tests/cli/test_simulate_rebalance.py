@@ -53,12 +53,12 @@ def earlier(folder: Path, seconds: int = 60, messages: int = 6) -> str:
 
 def test_rates_follow_from_an_earlier_snapshot(tmp_path: Path) -> None:
     one, six, overruled = (
-        data(*CRASH, "--earlier", earlier(tmp_path, seconds), *more)["figures"]["redelivered"]
+        data(*CRASH, "--set", f"earlier={earlier(tmp_path, seconds)}", *more)["figures"]["redelivered"]
         for seconds, more in ((1, ()), (6, ()), (60, ("--rate", "0")))
     )
     assert one >= six > overruled == 0
     for seconds, messages, error in ((0, 6, "is not earlier than the source"), (60, -1, "offsets run backwards")):
-        ran = run(*BASE, *JOIN, "--earlier", earlier(tmp_path, seconds, messages))
+        ran = run(*BASE, *JOIN, "--set", f"earlier={earlier(tmp_path, seconds, messages)}")
         assert (ran.code, ran.stdout) == (ExitCode.DATA, "")
         assert error in ran.stderr.splitlines()[0]
 
@@ -103,11 +103,11 @@ def test_the_summary_is_the_sum_of_its_parts() -> None:
 
 
 def test_producers_are_those_of_simulate_send() -> None:
-    groups = ("-g", "order-svc", "-g", "bill-svc", *RESTART, "--rate", "OrderEvents=50", "--latency", "2ms")
+    groups = ("-g", "order-svc", "-g", "bill-svc", *RESTART, "--rate", "OrderEvents=50", "--set", "round-trip=2ms")
     found = {each["topic"]: each for each in data(*groups, base=SOURCE)["producers"]}
     assert found.keys() == {"OrderEvents", "Skewed"}
     for topic, rate in (("OrderEvents", ("--rate", "50")), ("Skewed", ())):
-        fail = ("--topic", topic, "--fail", "broker-b@30s-90s", *rate, "--latency", "2ms")
+        fail = ("--topic", topic, "--fail", "broker-b@30s-90s", *rate, "--round-trip", "2ms")
         alone = data(*fail, base=("simulate-send", "-s", EXAMPLE))
         same = ("scenario", "totals", "brokers", "failures", "timeline")
         assert {key: found[topic][key] for key in same} == {key: alone[key] for key in same}

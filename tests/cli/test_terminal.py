@@ -57,7 +57,19 @@ def test_a_source_that_does_not_answer_is_shown_as_being_read(tmp_path: Path) ->
 
 def test_rows_in_a_file_leave_the_terminal_to_the_progress(tmp_path: Path) -> None:
     file = tmp_path / "attempts.jsonl"
-    send = ("simulate-send", "-s", EXAMPLE, "-t", "OrderEvents", "--messages", "5", "--latency", "1ms", "-o", "jsonl")
+    send = (
+        "simulate-send",
+        "-s",
+        EXAMPLE,
+        "-t",
+        "OrderEvents",
+        "--messages",
+        "5",
+        "--round-trip",
+        "1ms",
+        "-o",
+        "jsonl",
+    )
     with OnTerminal(*send, stdout=file) as terminal:
         assert terminal.end() == 0
     assert b"simulating messages: 1 of 5" in terminal.raw

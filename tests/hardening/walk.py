@@ -20,7 +20,7 @@ ON_A_GROUP = {
     "show-owners": ("--explain",),
     "plan-rebalance": ("--add", "2", "--remove", "1", "--explain", "--strategy", "AVG"),
     "simulate-rebalance": ("--event", "join 1@5s", "--explain", "--strategy", "AVG"),
-    "size-group": ("--strategy", "all", "--consumers", "1..3", "--survive", "1", "--survive-broker", "--trials", "3"),
+    "size-group": ("--strategy", "all", "--sizes", "1..3", "--survive", "1", "--survive-broker", "--set", "id-sets=3"),
     "plan-rollout": ("--strategy", "AVG", "--to-strategy", "AVG_BY_CIRCLE", "--pause", "30s", "--trials", "2"),
 }
 ON_A_TOPIC = {

@@ -150,7 +150,7 @@ def test_the_join_is_as_it_was_simulated_by_the_command(
         path = tmp_path / f"{trial}.json"
         ran = run(
             *("simulate-rebalance", "-s", str(lived.watched.result().before), "-g", group_id(WATCHED)),
-            *("--event", f"join {JOINS}@30s", "--trial", str(trial), "-o", "json"),
+            *("--event", f"join {JOINS}@30s", "--set", f"trial={trial}", "-o", "json"),
         )
         assert ran.code == 0, ran.stderr
         path.write_text(ran.stdout)

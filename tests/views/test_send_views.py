@@ -98,8 +98,8 @@ def test_the_settings_stand_last() -> None:
 
 
 MINUTE = ("--rate", "10", "--for", "1m")
-DEAD = ("--fail", "broker-b@10s-40s", "--nameserver-notices", "never", *MINUTE)
-SDKS = (*DEAD, "--compare-sdks")
+DEAD = ("--fail", "broker-b@10s-40s", "--set", "nameserver-notices=never", *MINUTE)
+SDKS = (*DEAD, "--compare", "sdks")
 
 
 SEND = ("simulate-send", "-s", EXAMPLE, "-t", "OrderEvents")
@@ -108,7 +108,7 @@ SEND = ("simulate-send", "-s", EXAMPLE, "-t", "OrderEvents")
 @every_case(("args", "lines"), [
     # Rust never asks for the route again: half of 600 messages, and 4 more since broker-b's queues come first.
     (
-        ("--fail", "broker-b", *MINUTE, "--first-poll", "30s"),
+        ("--fail", "broker-b", *MINUTE, "--set", "first-poll=30s"),
         ["never leave broker-b: rust-grpc (304 lost)", "leave broker-b after messages are lost: go (60 lost), python-grpc (60 lost), go-grpc (150 lost)"],
     ),
     # Latency fault is Java's alone.
@@ -116,7 +116,7 @@ SEND = ("simulate-send", "-s", EXAMPLE, "-t", "OrderEvents")
     (("--fail", "broker-b:read-only", *MINUTE), ["java: OrderEvents, "]),
 ])  # fmt: skip
 def test_lines_of_brokers_come_before_the_first_producer(args: tuple[str, ...], lines: list[str]) -> None:
-    shown = run(*SEND, *args, "--compare-sdks", "-o", "plain").stdout.splitlines()
+    shown = run(*SEND, *args, "--compare", "sdks", "-o", "plain").stdout.splitlines()
     assert [one[: len(other)] for one, other in zip(shown, lines, strict=False)] == lines
 
 
@@ -140,8 +140,8 @@ def test_two_sdks_are_compared_when_two_are_named() -> None:
     ("java", 30_000, "client 5.5.0 (rules of 5.3.3 and newer)", ""),
     ("java@4.9.7", 30_000, "client 4.9.7 (rules of 4.9.4 to 4.9.7)", ""),
     ("java-grpc", 10_000, "SDK java-grpc (rules of java-grpc 5.2.0), Proxy in local mode", ""),
-    ("java-grpc --first-poll 3s", 3_000, "SDK java-grpc (", ""),
-    ("java-grpc --route-poll 20s", 20_000, "SDK java-grpc (", ""),
+    ("java-grpc --set first-poll=3s", 3_000, "SDK java-grpc (", ""),
+    ("java-grpc --set route-poll=20s", 20_000, "SDK java-grpc (", ""),
     ("go", 30_000, "SDK go (rules of go 2.1.2)", ""),
     ("go-grpc@5.1.4", 30_000, "SDK go-grpc@5.1.4 (rules of go-grpc 5.1.4), Proxy in local mode", ""),
     ("go-grpc@5.1.2", 30_000, "SDK go-grpc@5.1.2 (rules of go-grpc 5.1.4)", "5.1.4"),
@@ -167,7 +167,7 @@ def test_each_sdk_has_its_first_route_poll_and_names_its_rules(
 def test_an_sdk_that_cannot_be_simulated_is_left_out_and_named() -> None:
     brokers: Any = {f"b{number:02}": 1 for number in range(13)}
     many = msgspec.json.encode(route(**brokers)).decode()
-    value = envelope_of("simulate-send", "-s", "-", "-t", "T", "--messages", "20", "--compare-sdks", stdin=many)
+    value = envelope_of("simulate-send", "-s", "-", "-t", "T", "--messages", "20", "--compare", "sdks", stdin=many)
     assert "go" not in [each["sdk"] for each in value["data"]["sdks"]]
     (found,) = [finding["message"] for finding in value["findings"] if finding["code"] == "sdk-not-simulated"]
     assert found.startswith("go is left out: topic T: the order of a Go producer's queues is not known beyond 12")

@@ -19,7 +19,7 @@ Text = str | None
 Texts = list[str] | None
 
 
-class _Declared:
+class Declared:
     """An option as its field declares it.
 
     Args:
@@ -28,6 +28,7 @@ class _Declared:
         has_variable: `RMQLB_` and its name is an environment variable that sets it.
         stdin: the value that reads stdin, which one option of a command line may do.
         for_verb: False keeps the option from the verb's arguments.
+        is_setting: `--set NAME=VALUE` sets the field, which is no option of its own.
     """
 
     def __init__(
@@ -38,8 +39,14 @@ class _Declared:
         has_variable: bool,
         stdin: str | None = None,
         for_verb: bool = True,
+        is_setting: bool = False,
         **settings: Any,
     ) -> None:
+        self.is_setting = is_setting
+        if is_setting:
+            self.names, self.default, self.has_variable = [spelling], default, has_variable
+            self.stdin, self.for_verb, self.settings = stdin, for_verb, settings
+            return
         metavar = re.sub(r"^(-\S+ ?)+", "", spelling)
         self.names = spelling.removesuffix(metavar).split()
         self.default, self.has_variable, self.stdin, self.for_verb = default, has_variable, stdin, for_verb
@@ -66,7 +73,7 @@ class Panel:
     def __call__(self, spelling: str, text: str, default: Any = None, **more: Any) -> Any:
         """Declare an option with a value by its metavar, perhaps with names before it, and its help."""
         more |= {"help": text, "rich_help_panel": self._title, "has_variable": self._has_variables}
-        return _Declared(spelling, default, **more)
+        return Declared(spelling, default, **more)
 
     def flag(self, text: str, spelling: str = "", **more: Any) -> Any:
         return self(spelling, text, default=False, **more)
@@ -77,16 +84,16 @@ class Panel:
 class Options:
     """A group of options, a field each; fields without a declaration are no options."""
 
-    fields: ClassVar[Mapping[str, _Declared | None]] = {}
+    fields: ClassVar[Mapping[str, Declared | None]] = {}
 
     def __init_subclass__(cls) -> None:
-        fields: dict[str, _Declared | None] = {}
+        fields: dict[str, Declared | None] = {}
         for base in reversed(cls.__mro__[1:]):
             fields |= vars(base).get("fields", {})
         for name in cls.__annotations__:
             declared = vars(cls)[name]
-            fields[name] = declared if isinstance(declared, _Declared) else None
-            if isinstance(declared, _Declared):
+            fields[name] = declared if isinstance(declared, Declared) else None
+            if isinstance(declared, Declared):
                 setattr(cls, name, declared.default)
         cls.fields = fields
 
@@ -95,6 +102,13 @@ class Options:
 
     def but(self, **changes: Any) -> Self:
         return type(self)(**(vars(self) | changes))
+
+    def option(self, field: str) -> str:
+        """The option as errors begin with it; a value follows a blank, or the equals sign of a setting."""
+        declared = self.fields[field]
+        if declared is None:
+            raise KeyError(field)
+        return f"{declared.names[-1]}=" if declared.is_setting else declared.spellings(field)[-1]
 
     def arguments(self) -> dict[str, Any]:
         """The options as a verb's arguments, without those that are not given and have no default."""
@@ -168,6 +182,6 @@ def _parameters(group: type[Options], without: Collection[str], formats: tuple[s
     for name, declared in group.fields.items():
         only = formats if name == "output" else None
         more = {} if only is None else {"help": f"Output format: {', '.join(only)}; default: {only[0]}."}
-        if declared is not None and name not in without:
+        if declared is not None and not declared.is_setting and name not in without:
             found.append(declared.parameter(name, hints[name], more))
     return found

@@ -1,6 +1,6 @@
 from typing import Any
 
-from rmqlb.cli.common.declare import Options, Panel, Text, Texts, about, own, shown, written
+from rmqlb.cli.common.declare import Options, Panel, Text, Texts, about, own, written
 from rmqlb.cli.settings import MOST_RETRIES
 from rmqlb.errors import UsageError
 from rmqlb.model.configuration import ActiveContext
@@ -98,7 +98,7 @@ class GroupsOptions(GroupOptions):
     group: Texts = own(  # type: ignore[assignment]
         "-g GROUP", "Consumer groups, by name or as 'pay-*'; repeatable; may be left out when there is one."
     )
-    explain: bool = shown.flag("Say why each queue goes where it goes.")
+    explain: bool = written.flag("Say why each queue goes where it goes.")
 
 
 class PopOptions(Options):

@@ -1,7 +1,7 @@
 import os
 from collections.abc import Sequence
 
-from rmqlb.cli.common.declare import Options, Text, shown
+from rmqlb.cli.common.declare import Options, Text, written
 from rmqlb.errors import UsageError
 from rmqlb.model.result import Finding
 from rmqlb.model.snapshot import ClusterSnapshot
@@ -49,7 +49,7 @@ def snapshot_text(snapshot: ClusterSnapshot, findings: Sequence[Finding], comman
 
 
 class PageOptions(Options):
-    html: Text = shown("FILE|-", "Write the result as one page of HTML too.", for_verb=False)
+    html: Text = written("FILE|-", "Write the result as one page of HTML too.", for_verb=False)
 
     @property
     def files(self) -> dict[str, str]:
@@ -70,4 +70,4 @@ class PageOptions(Options):
 
 
 class PictureOptions(PageOptions):
-    svg: Text = shown("FILE|-", "Write the timeline as SVG too.", for_verb=False)
+    svg: Text = written("FILE|-", "Write the timeline as SVG too.", for_verb=False)

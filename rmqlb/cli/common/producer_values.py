@@ -32,6 +32,7 @@ from rmqlb.sources.response_codes import FAILURES, response_code
 from rmqlb.sources.user_files.text_file import read_text
 from rmqlb.verbs.amounts import count, duration_us
 from rmqlb.verbs.parse import lines_of, must_differ
+from rmqlb.verbs.settings import read_setting
 from rmqlb.verbs.strategies import from_file, is_file
 
 _HOT_KEYS = 10
@@ -118,18 +119,18 @@ def _notices(text: str | None, reaction: Reaction) -> int | None:
         return 0 if reaction.kind == "refused" else HOST_LOSS_US
     if text.lower() == "never":
         return None
-    return duration_us(text, "--nameserver-notices", zero=True)
+    return read_setting("nameserver-notices", duration_us, text, zero=True)
 
 
-def latency_options(
+def round_trips(
     texts: Sequence[str], brokers: Sequence[str], topic: str, max_bytes: int
 ) -> tuple[Mapping[str, Latency], Latency | None]:
-    """`--latency [BROKER=]SPEC`: of single brokers, and of all others."""
+    """`--round-trip [BROKER=]SPEC`: of single brokers, and of all others."""
     single: dict[str, Latency] = {}
     others: Latency | None = None
     typed, about = list[str](), list[str | None]()
     for text in texts:
-        option = f"--latency {text}"
+        option = f"--round-trip {text}"
         name, equals, spec = text.rpartition("=")
         by_broker = _latency(spec, option, max_bytes)
         own = [name] if equals else list(by_broker)
@@ -147,7 +148,7 @@ def latency_options(
             if latency is None:
                 raise DataError(f"{option}: there is no row of {broker} in it")
             single[broker] = latency
-    must_differ(typed, about, "--latency")
+    must_differ(typed, about, "--round-trip")
     return single, others
 
 
@@ -156,11 +157,11 @@ def _latency(spec: str, option: str, max_bytes: int) -> dict[str | None, Latency
     if match:
         return {None: lognormal(duration_us(match[1], option), float(match[2]), spec)}
     if spec.startswith("@") or spec.lower().endswith(".csv"):
-        samples = _read_latencies(spec.removeprefix("@"), "--latency", max_bytes)
+        samples = _read_latencies(spec.removeprefix("@"), "--round-trip", max_bytes)
         return {name: Latency(spec, tuple(values)) for name, values in samples.items()}
     if not re.match(r"\d", spec):
         raise UsageError(f"{option}: not a latency", hint="write 3ms, lognormal(5ms,2) (median and sigma), or FILE.csv")
-    return {None: Latency(spec, (duration_us(spec, "--latency"),))}
+    return {None: Latency(spec, (duration_us(spec, "--round-trip"),))}
 
 
 def _read_latencies(path: str, option: str, max_bytes: int) -> dict[str | None, list[int]]:
@@ -232,7 +233,7 @@ def selector_of(
 ) -> tuple[Selector | None, KeySpread | None]:
     """`--selector` with `--keys` and `--key-type`: the selector, and the queues of its keys."""
     if key_type not in _KEY_TYPES:
-        raise UsageError(f"--key-type {key_type}: write string, int or long")
+        raise UsageError(f"--set key-type={key_type}: write string, int or long")
     if text is not None and is_file(text):
         function = from_file(text, "--selector", SELECTOR)
         keys = [] if keys_file is None else _keys(keys_file, key_type, max_bytes)

@@ -1,7 +1,7 @@
 """From the options of `simulate-send` to the scenario, and from the scenario to what is shown."""
 
-from collections.abc import Iterator, Sequence
-from typing import get_args
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar, get_args
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -31,12 +31,15 @@ from rmqlb.model.snapshot import ClusterSnapshot, Wanted, suggestion
 from rmqlb.sources.source_text import is_live
 from rmqlb.verbs import amounts
 from rmqlb.verbs.amounts import given
+from rmqlb.verbs.settings import read_setting
 from rmqlb.views.formats.machine import JsonLines
 from rmqlb.views.report import duration
 from rmqlb.views.simulate_send import send_report
 
 _DEFAULT_MESSAGES = 1000
 _MOST_KEPT = 2_000_000
+_COMPARED = ("latency-fault", "clients", "sdks")
+Value = TypeVar("Value")
 
 
 class Question(Struct, frozen=True):
@@ -53,7 +56,7 @@ class Question(Struct, frozen=True):
 
 def read_question(source: SourceOptions, topic: str, options: SendOptions, terminal: Terminal) -> Question:
     trials = given(amounts.count, options.trials, "--trials", MOST_SEND_TRIALS, 2)
-    within = given(amounts.percentage, options.precision, "--precision")
+    within = _setting("precision", amounts.percentage, options.precision)
     max_bytes = amounts.byte_count(source.max_size, "--max-size")
     snapshot, route, findings = _route(source, topic, terminal)
     sdks = tuple(dict.fromkeys(options.sdk or (JAVA,)))
@@ -64,7 +67,7 @@ def read_question(source: SourceOptions, topic: str, options: SendOptions, termi
     messages = None if options.for_ is not None else _DEFAULT_MESSAGES if keys is None else keys.messages
     if options.messages is not None:
         messages = amounts.count(options.messages, "--messages")
-    single, others = values.latency_options(options.latency or (), brokers, topic, max_bytes)
+    single, others = values.round_trips(options.round_trip or (), brokers, topic, max_bytes)
     scenario = replace(
         scenario,
         messages=messages,
@@ -81,7 +84,8 @@ def read_question(source: SourceOptions, topic: str, options: SendOptions, termi
     if not queues:
         raise no_queues(route)
     if options.start_at is not None:
-        scenario = replace(scenario, start_at=values.queue_of(options.start_at, queues, "--start-at"))
+        start = read_setting("start-at", lambda text, option: values.queue_of(text, queues, option), options.start_at)
+        scenario = replace(scenario, start_at=start)
     findings += [*_assumed(scenario, sdks, options), *source_findings(snapshot)]
     return Question(snapshot, route, scenario, tuple(findings), keys, sdks, trials, within, options)
 
@@ -89,44 +93,45 @@ def read_question(source: SourceOptions, topic: str, options: SendOptions, termi
 def _producer(options: SendOptions, named: str, topic: str, brokers: Sequence[str]) -> SendScenario:
     exclude = frozenset(options.exclude or ())
     for broker in exclude.difference(brokers):
-        text = f"--exclude {broker}: topic {topic} has no such broker"
+        text = f"--set exclude={broker}: topic {topic} has no such broker"
         raise UsageError(text, hint=suggestion("brokers", broker, brokers))
     scenario = SendScenario(
         mode=amounts.one_of(options.mode, "--mode", get_args(Mode)),
         latency_fault=amounts.on_or_off(options.latency_fault, "--latency-fault"),
-        detector=amounts.on_or_off(options.detector, "--detector"),
+        detector=read_setting("detector", amounts.on_or_off, options.detector),
         threads=options.threads,
         rate=given(amounts.rate, options.rate, "--rate"),
         duration_us=given(amounts.duration_us, options.for_, "--for"),
-        proxy_mode=amounts.one_of(options.proxy_mode, "--proxy-mode", get_args(ProxyMode)),
+        proxy_mode=read_setting("proxy-mode", amounts.one_of, options.proxy_mode, get_args(ProxyMode)),
         timeout_ms=amounts.whole_ms(options.send_timeout, "--send-timeout"),
-        timeout_per_request_ms=given(amounts.whole_ms, options.send_timeout_per_request, "--send-timeout-per-request"),
+        timeout_per_request_ms=_setting("send-timeout-per-request", amounts.whole_ms, options.send_timeout_per_request),
         retry_not_store_ok=options.retry_not_store_ok,
         exclude=exclude,
         seed=options.seed,
-        poll_us=amounts.duration_us(options.route_poll, "--route-poll"),
-        latency_max=given(amounts.milliseconds, options.latency_max, "--latency-max"),
-        not_available_duration=given(amounts.milliseconds, options.not_available_duration, "--not-available-duration"),
+        poll_us=read_setting("route-poll", amounts.duration_us, options.route_poll),
+        latency_max=_setting("latency-max", amounts.milliseconds, options.latency_max),
+        not_available_duration=_setting("not-available-duration", amounts.milliseconds, options.not_available_duration),
     )
-    return _as_sdk(scenario, named, options, options.client)
+    return _as_sdk(scenario, named, options)
 
 
-def _as_sdk(scenario: SendScenario, named: str, options: SendOptions, client: str) -> SendScenario:
-    name, at, version = named.partition("@")
+def _setting(name: str, read: Callable[..., Value], text: str | None) -> Value | None:
+    return None if text is None else read_setting(name, read, text)
+
+
+def _as_sdk(scenario: SendScenario, named: str, options: SendOptions, client: str = NEWEST) -> SendScenario:
+    """The scenario with the producer of an SDK; `client` is the version of a Java client that names none."""
+    name, _, version = named.partition("@")
     if name != JAVA:
         name, version = JAVA if sdk(named).profile.name == JAVA else named, client
-    elif not at:
-        version = client
-    elif client not in (NEWEST, version):
-        raise UsageError(f"--sdk {named} and --client {client}", hint="leave one of them out")
     own, retries, poll_us = sdk(name).profile, options.send_retries, scenario.poll_us
     if retries is None or own.retries == 0:  # one SDK does not let its users set them
         retries = own.retries or 0
     first: int | None = poll_us if name == JAVA or poll_us != ROUTE_POLL_US else own.polls_after_s * 1_000_000
     if options.first_poll is not None:
         is_random = options.first_poll.lower() == "random"
-        first = None if is_random else amounts.duration_us(options.first_poll, "--first-poll", zero=True)
-    return replace(scenario, sdk=name, client_version=version, retries=retries, first_poll_us=first)
+        first = None if is_random else read_setting("first-poll", amounts.duration_us, options.first_poll, zero=True)
+    return replace(scenario, sdk=name, client_version=version or client, retries=retries, first_poll_us=first)
 
 
 def _assumed(scenario: SendScenario, sdks: Sequence[str], options: SendOptions) -> Iterator[Finding]:
@@ -137,8 +142,8 @@ def _assumed(scenario: SendScenario, sdks: Sequence[str], options: SendOptions) 
         yield Finding("not-in-version", f"clients {profile.name} have no sendMsgMaxTimeoutPerRequest")
     if scenario.detector and not profile.only_extends:
         yield Finding("not-in-version", f"clients {profile.name} have no detector")
-    if options.latency is None:
-        text = "no --latency is given: healthy brokers are taken to answer in 1ms"
+    if options.round_trip is None:
+        text = "no --round-trip is given: healthy brokers are taken to answer in 1ms"
         yield Finding("assumed-latency", text, severity=INFO)
     if options.rate is None and scenario.rate is not None and scenario.duration_us is not None:
         rate, lasting = f"{float(scenario.rate):g} messages per second", duration(scenario.duration_us / 1000)
@@ -171,8 +176,8 @@ def answer(question: Question, terminal: Terminal, conditions: Sequence[Conditio
     """Simulate, and show the report; as JSON lines every attempt when it ends, with --trace every lost message too."""
     scenario, options, route = question.scenario, question.options, question.route
     lines = JsonLines(terminal.write) if terminal.format == "jsonl" else None
-    _check_shown(question, streams=lines is not None, trace=trace)
-    profiles, left_out = PROFILES if options.compare_clients else (), list[Finding]()
+    compared = _compared(question, streams=lines is not None, trace=trace)
+    profiles, left_out = PROFILES if "clients" in compared else (), list[Finding]()
     versions = [replace(scenario, client_version=".".join(map(str, each.since))) for each in profiles]
     with terminal.progress(verb="simulating", beside_rows=lines is not None) as progress:
         total = _expected(scenario)
@@ -197,12 +202,12 @@ def answer(question: Question, terminal: Terminal, conditions: Sequence[Conditio
                     text = f"{other.sdk} is left out: {unknown.problem}"
                     left_out.append(Finding("sdk-not-simulated", text, severity=INFO))
 
-        if options.compare:
+        if "latency-fault" in compared:
             (other,) = simulated("latency fault", [replace(scenario, latency_fault=not scenario.latency_fault)])
             both = sorted((report.in_short, other), key=lambda each: each.latency_fault)
             report = replace(report, comparison=tuple(both))
         clients = tuple(simulated("client versions", versions))
-        report = replace(report, clients=clients, sdks=tuple(simulated("SDKs", _of_each_sdk(question))))
+        report = replace(report, clients=clients, sdks=tuple(simulated("SDKs", _of_each_sdk(question, compared))))
         trials = None
         if question.trials is not None:
             most = question.trials
@@ -223,28 +228,31 @@ def answer(question: Question, terminal: Terminal, conditions: Sequence[Conditio
     judge(tried, terminal)
 
 
-def _check_shown(question: Question, *, streams: bool, trace: bool) -> None:
+def _compared(question: Question, *, streams: bool, trace: bool) -> tuple[str, ...]:
+    """What is compared; refuse what cannot be shown (raises UsageError)."""
     options, scenario = question.options, question.scenario
-    compares = options.compare or options.compare_clients
-    if streams and (compares or options.compare_sdks or len(question.sdks) > 1 or options.trials):
+    compared = tuple(amounts.one_of(text, "--compare", _COMPARED) for text in options.compare or ())
+    if streams and (compared or len(question.sdks) > 1 or options.trials):
         hint = "use -o json for comparisons and trials"
         raise UsageError("-o jsonl streams the attempts of one simulation", hint=hint)
-    if compares and scenario.sdk != JAVA:
-        option = "--compare" if options.compare else "--compare-clients"
-        raise UsageError(f"{option} compares what Java's producers do", hint="leave --sdk out, or use --compare-sdks")
+    of_java = next((each for each in compared if each != "sdks"), None)
+    if of_java is not None and scenario.sdk != JAVA:
+        hint = "leave --sdk out, or use --compare sdks"
+        raise UsageError(f"--compare {of_java} compares what Java's producers do", hint=hint)
     if not streams and trace and (scenario.messages or 0) * (1 + scenario.retries) > _MOST_KEPT:
         hint = "stream them with -o jsonl"
         raise UsageError(f"--trace of {scenario.messages} messages would keep millions of attempts", hint=hint)
+    return compared
 
 
-def _of_each_sdk(question: Question) -> list[SendScenario]:
+def _of_each_sdk(question: Question, compared: Sequence[str]) -> list[SendScenario]:
     """The scenario with a producer of each SDK, with its own retries and first poll; none unless they are compared."""
-    options, several = question.options, len(question.sdks) > 1
-    if not several and not options.compare_sdks:
+    several = len(question.sdks) > 1
+    if not several and "sdks" not in compared:
         return []
-    client = options.client if several else question.scenario.client_version
+    client = NEWEST if several else question.scenario.client_version
     names = question.sdks if several else simulated()
-    scenarios = [_as_sdk(question.scenario, named, options, client) for named in names]
+    scenarios = [_as_sdk(question.scenario, named, question.options, client) for named in names]
     return [each if each.sdk == JAVA else replace(each, latency_fault=False, detector=False) for each in scenarios]
 
 

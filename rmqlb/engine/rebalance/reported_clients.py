@@ -60,7 +60,7 @@ def consumer_types(
     silent = [client_id for client_id in ids if client_id not in known]
     if group.consume_type == CONSUME_ACTIVELY and silent and given is None:
         text = "pulls, and does not say whether as DefaultMQPullConsumer or DefaultLitePullConsumer"
-        how = "simulated as the latter; --consumer-type ID=pull says otherwise"
+        how = "simulated as the latter; --set consumer-type=ID=pull says otherwise"
         findings.append(Finding("consumer-type-unknown", f"{silent[0]}{_more(silent)} {text}: {how}"))
     assigned = [client_id for client_id in ids if known.get(client_id, usual) == "assign"]
     if assigned:

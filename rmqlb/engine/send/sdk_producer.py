@@ -221,7 +221,7 @@ class GrpcProducer(SdkProducer):
         slaves = [queue.broker_name for queue, takes in broker_list(self.route, self.sdk) if not takes]
         if self._local and slaves:
             text = f"producers of {self.sdk.name} send to slaves too, as {slaves[0]} has"
-            hint = "--proxy-mode cluster, or another SDK"
+            hint = "--set proxy-mode=cluster, or another SDK"
             raise DataError(f"{text}: what these answer is not simulated", hint=hint)
 
     def follow_route(self, thread: Thread) -> None:

@@ -256,7 +256,7 @@ def heirs_on_rings(id_sets: Sequence[Sequence[str]], queues: int, virtual_nodes:
     if steps * len(id_sets) > _MOST_STEPS:
         sets = f"{len(id_sets)} sets of {consumers} client IDs with {virtual_nodes} entries each on the ring"
         text = f"of CONSISTENT_HASH, {queues} queues and {losses} lost consumers are too many to look at"
-        hint = f"with --trials {max(_MOST_STEPS // steps, 1)} they are not"
+        hint = f"with --set id-sets={max(_MOST_STEPS // steps, 1)} they are not"
         raise UsageError(f"{sets} {text}", hint=hint, code="ring-too-large")
 
     @cache

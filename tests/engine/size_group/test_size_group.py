@@ -253,7 +253,7 @@ def test_a_number_of_queues_gives_what_topics_with_so_many_give(strategy: str) -
     (SizeQuestion(consumers=(1, 1000), queues_per_broker=(1, 1000)), "1000000 sizes to look at"),
     (SizeQuestion(strategies=()), "no strategy is named"),
     (SizeQuestion(strategies=("CONSISTENT_HASH",), sdk="cpp"), "no other strategy can be set"),
-    (SizeQuestion(strategies=("CONSISTENT_HASH",), consumers=(1, 50)), "too many to look at; with --trials 40"),
+    (SizeQuestion(strategies=("CONSISTENT_HASH",), consumers=(1, 50)), "too many to look at; with --set id-sets=40"),
 ])  # fmt: skip
 def test_contradictions_are_refused(question: SizeQuestion, text: str) -> None:
     with pytest.raises(UsageError) as raised:
