@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 from msgspec.structs import replace
 
-from rmqlb.errors import EndpointError, RmqlbError
+from rmqlb.errors import DataError, EndpointError, RmqlbError
 from rmqlb.model.doctor import SourceStep
 from rmqlb.model.result import Progress, counted, no_progress, utc_text
 from rmqlb.model.snapshot import Everything, Wanted
@@ -191,7 +191,7 @@ def _clock_off(seconds: float) -> str:
     if abs(seconds) <= _MOST_OFF_S:
         return "as this machine's"
     problem = f"{abs(seconds):,.0f} s {'ahead of' if seconds > 0 else 'behind'} this machine's"
-    raise EndpointError(problem, hint=_CLOCK, code="clock-off")
+    raise DataError(problem, hint=_CLOCK, code="clock-off")
 
 
 def _of_dashboard(reads: DashboardReads, access: Access, now: Callable[[], float]) -> Iterator[SourceStep]:

@@ -112,7 +112,7 @@ def check_source(text: str, where: str) -> None:
     """Refuse texts that no context may keep, above all passwords, without repeating them (raises UsageError)."""
     match = re.fullmatch(_SCHEME, text)
     if match is None:
-        if not os.path.isabs(text) and "://" not in as_url(text):
+        if not os.path.isabs(text) and as_url(text) == text:
             raise UsageError(f"{where}: it is neither a URL nor an absolute path", hint=_HINT)
         return
     scheme, rest = match[1].lower(), match[2]
