@@ -66,6 +66,7 @@ class DashboardReads:
         self._clock = clock
         self._login = threading.Lock()
         self._has_answered = False
+        self._status = 0  # of the last answer
         self.date: str | None = None  # of the last answer, as in its header
 
     def topics(self) -> list[str]:
@@ -146,11 +147,12 @@ class DashboardReads:
         try:
             found = self._envelope(path, params)
         except EndpointError as error:
-            if self._has_answered or error.code not in SUSPECT:
+            is_suspect = error.code in SUSPECT and error.code != "protocol"
+            if self._has_answered or not (is_suspect or self._status == 400):
                 raise
-            url = httpx.URL(self.endpoint)
+            url, trusted = httpx.URL(self.endpoint), error.code != "tls-failed"
             port = url.port or (443 if url.scheme == "https" else 80)
-            wrong = wrong_protocol(url.scheme, f"{url.host}:{port}", url.host, port, self._http.rest)
+            wrong = wrong_protocol(url.scheme, f"{url.host}:{port}", url.host, port, self._http.rest, trusted=trusted)
             raise wrong or error from None
         self._has_answered = True
         return found
@@ -168,7 +170,7 @@ class DashboardReads:
                 if _asks_for_login(answer):
                     log_in(self._http, self._credentials, self.endpoint)
                     answer = self._http.get(path, params)
-        self.date = answer.headers.get("date")
+        self.date, self._status = answer.headers.get("date"), answer.status
         return _open(answer)
 
 

@@ -6,6 +6,7 @@ answer only names the protocol.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -19,7 +20,7 @@ from rmqlb.sources.pace import Deadline
 if TYPE_CHECKING:
     import ssl
 
-SUSPECT = ("connection-broke", "no-answer", "not-a-dashboard", "protocol", "tls-failed")
+SUSPECT = ("connection-broke", "no-answer", "protocol", "tls-failed")
 """Codes of errors behind which another protocol may be."""
 _ANSWER_S = 1.0  # to connect and answer one question
 _NAMES = {
@@ -35,14 +36,17 @@ _HTTP2_SETTINGS = b"\x04\x00\x00\x00\x00\x00"  # type, flags and stream of the f
 _TLS_RECORDS = (0x15, 0x16)  # alert, handshake
 
 
-def wrong_protocol(scheme: str, where: str, host: str, port: int, timeout: float) -> EndpointError | None:
+def wrong_protocol(
+    scheme: str, where: str, host: str, port: int, timeout: float, *, trusted: bool
+) -> EndpointError | None:
     """The error that names the protocol of this server, if it speaks another one than that of the scheme.
 
     Args:
         where: the server as the source names it; host and port may be mapped.
+        trusted: False after a failed TLS handshake: a server whose TLS cannot be trusted is asked nothing.
     """
     seconds = min(timeout, _ANSWER_S)
-    found = _spoken(scheme, host, port, seconds)
+    found = _spoken(scheme, host, port, seconds, trusted=trusted)
     if found is None or found == scheme:
         return None
     hint = f"write -s {found}://{where}"
@@ -58,33 +62,36 @@ def wrong_protocol(scheme: str, where: str, host: str, port: int, timeout: float
     return ProtocolError(f"{where} {problem}", hint=hint, code="wrong-protocol")
 
 
-def _spoken(scheme: str, host: str, port: int, seconds: float) -> str | None:
-    """The scheme that the server understands, as typed if it understands several."""
-    family = scheme.removesuffix("s")
+def _spoken(scheme: str, host: str, port: int, seconds: float, *, trusted: bool) -> str | None:
+    """The scheme that the server understands, as typed if it understands several.
+
+    A server that was sent HTTP already is asked only whether it speaks RocketMQ's protocol.
+    """
+    family, asked = scheme.removesuffix("s"), (_question(), _HTTP)
+    if family == "http":
+        asked = (_question(),)
     try:
         if scheme.endswith("s") and _speaks_tls(host, port, seconds):
-            return f"{_family(host, port, seconds, tls=True) or family}s"
-        plain = _family(host, port, seconds)
-        if plain not in (None, "http") or scheme.endswith("s"):
-            return plain
+            return f"{_family(host, port, seconds, asked, tls=True) or family}s" if trusted else scheme
+        if scheme.endswith("s"):
+            return _family(host, port, seconds, (_question(), _HTTP))
+        plain = _family(host, port, seconds, asked)
         # A server of HTTPS answers a plain request with HTTP's error 400.
-        if _speaks_tls(host, port, seconds):
-            return f"{_family(host, port, seconds, tls=True) or family}s"
+        if plain in (None, "http") and _speaks_tls(host, port, seconds):
+            return f"{_family(host, port, seconds, asked, tls=True) or family}s"
     except (OSError, ValueError):
         return None
     return plain
 
 
-def _family(host: str, port: int, seconds: float, *, tls: bool = False) -> str | None:
-    """`rocketmq`, `http` or `grpc`; None is another protocol (raises OSError where nothing answers in time)."""
-    late: TimeoutError | None = None
-    for question in (_question(), _HTTP):
+def _family(host: str, port: int, seconds: float, questions: Sequence[bytes], *, tls: bool = False) -> str | None:
+    """`rocketmq`, `http` or `grpc`; None is another protocol (raises TimeoutError if nothing is answered in time)."""
+    late: list[TimeoutError] = []
+    for question in questions:
         try:
             answer = _first_bytes(host, port, question, seconds, _unverified() if tls else None)
         except TimeoutError as error:
-            if late is not None:
-                raise
-            late = error
+            late.append(error)
             continue
         except OSError:
             continue
@@ -94,6 +101,8 @@ def _family(host: str, port: int, seconds: float, *, tls: bool = False) -> str |
             return "grpc"
         if answer[4:5] == b"\0" and answer[8:9] == b"{":  # a frame with a JSON header, as the question has
             return "rocketmq"
+    if len(late) == len(questions) and not tls:
+        raise late[0]
     return None
 
 

@@ -175,15 +175,6 @@ class RemotingClient:
         remark = redact_secrets(response.remark, credentials.security_token, credentials.secret_key)
         return replace(response, remark=remark)
 
-    def wrong_protocol(self, address: str) -> EndpointError | None:
-        """The error that names another protocol that this server speaks, if it does."""
-        from rmqlb.sources.protocols import wrong_protocol
-
-        settings = self._settings
-        host, port = parse_address(settings.addresses.apply(address))
-        scheme = "rocketmq" if settings.tls is None else "rocketmqs"
-        return wrong_protocol(scheme, address, host, port, min(settings.timeout, settings.deadline.rest))
-
     def close(self) -> None:
         """Close the connections; a running call fails, and later calls raise."""
         self._closed.set()
