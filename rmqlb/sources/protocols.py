@@ -67,14 +67,13 @@ def _spoken(scheme: str, host: str, port: int, seconds: float, *, trusted: bool)
 
     A server that was sent HTTP already is asked only whether it speaks RocketMQ's protocol.
     """
-    family, asked = scheme.removesuffix("s"), (_question(), _HTTP)
-    if family == "http":
-        asked = (_question(),)
+    family = scheme.removesuffix("s")
+    asked = [_question()] if family == "http" else [_question(), _HTTP]
     try:
         if scheme.endswith("s") and _speaks_tls(host, port, seconds):
             return f"{_family(host, port, seconds, asked, tls=True) or family}s" if trusted else scheme
         if scheme.endswith("s"):
-            return _family(host, port, seconds, (_question(), _HTTP))
+            return _family(host, port, seconds, [_question(), _HTTP])
         plain = _family(host, port, seconds, asked)
         # A server of HTTPS answers a plain request with HTTP's error 400.
         if plain in (None, "http") and _speaks_tls(host, port, seconds):
