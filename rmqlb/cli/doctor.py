@@ -14,9 +14,10 @@ def doctor(source: SourceOptions, output: OutputOptions) -> None:
 
     Examples:
       rmqlb doctor -s examples/cluster.json
-      rmqlb doctor -n localhost:9876 -o json
+      rmqlb doctor -s examples/cluster.json -o json
 
-    Each step works, does not work, or was not tried; where an option helps, it is named.
+    For a cluster, name the NameServers as for mqadmin: -n HOST:9876. Each step works, fails, or was not tried; where an
+    option helps, it is named.
 
     Exit codes: 0 all steps work, 2 usage, 4 some servers do not work, or the file cannot be read, 5 no NameServer or
     Dashboard works.
