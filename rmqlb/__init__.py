@@ -38,6 +38,7 @@ _MODULES = {
     "verbs.check": "check",
     "verbs.diagnose": "diagnose",
     "verbs.diff": "diff",
+    "verbs.doctor": "doctor",
     "verbs.fetch_routes": "fetch_routes",
     "verbs.plan_rebalance": "plan_rebalance",
     "verbs.plan_rollout": "plan_rollout",

@@ -55,6 +55,7 @@ from rmqlb.sources.formats.documents import parse_route as parse_route
 from rmqlb.verbs.check import check as check
 from rmqlb.verbs.diagnose import diagnose as diagnose
 from rmqlb.verbs.diff import diff as diff
+from rmqlb.verbs.doctor import doctor as doctor
 from rmqlb.verbs.fetch_routes import fetch_routes as fetch_routes
 from rmqlb.verbs.plan_rebalance import plan_rebalance as plan_rebalance
 from rmqlb.verbs.plan_rollout import plan_rollout as plan_rollout

@@ -89,7 +89,7 @@ PUBLIC = """
     GroupSize GroupTrials JavaRandom Latency MQFaultStrategy Members MessageQueue Moment PublishingLoadBalancer
     QueueData QueueRate Reaction RebalanceResult ReceiveReport ReceiveScenario RmqlbError SendReport
     SendScenario SizeLimits SizeQuestion TargetWait Timers TopicPublishInfo TopicRouteData TrialsReport
-    UsageError __version__ allocate allocate_for assign_pop check check_strategy diagnose diff fetch_routes
+    UsageError __version__ allocate allocate_for assign_pop check check_strategy diagnose diff doctor fetch_routes
     go_round_robin parse_route plan_rebalance plan_rollout plan_topic publish_queues receives_within
     select_by_hash select_by_machine_room select_by_random show_consumers show_groups show_owners simulate_group
     simulate_group_trials simulate_rebalance simulate_receive simulate_send simulate_trials size_group

@@ -46,6 +46,7 @@ SMALL = {
     "config-show": "config show --source-timeout 9s",
     "schema": "schema",
     "explain": "explain no-master",
+    "doctor": f"doctor {EXAMPLE}",
 }
 """Commands whose formats other commands show."""
 HELD_BY_TESTS = ("context-add", "context-use", "context-show", "context-remove")

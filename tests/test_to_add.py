@@ -126,7 +126,7 @@ REACHED: dict[str, Any] = {
 def test_every_option_of_sources_says_how_they_are_reached(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RMQLB_SECURITY_TOKEN", "t")
     options = set(SourceOptions.fields)
-    not_reaching = {"source", "context", "active_context", "ignored_context_note"}
+    not_reaching = {"source", "namesrv_addr", "context", "active_context", "ignored_context_note"}
     assert options - not_reaching == REACHED.keys(), "give it a value in REACHED"
     access = reading.access(SourceOptions(**REACHED), Terminal("show-route", OutputOptions()))
     assert changed(access, Access()) == set(Access.__struct_fields__) - {"pace", "reading"}, (

@@ -19,6 +19,7 @@ from rmqlb.cli.settings import (
     check_value,
     chosen_context,
     context_named,
+    named_twice,
     read_configuration,
     user_file_path,
 )
@@ -26,7 +27,7 @@ from rmqlb.errors import UsageError
 from rmqlb.model.configuration import ENDPOINT, ConfigFile, Key, Value, check_context_name
 from rmqlb.model.result import Finding, info
 from rmqlb.model.snapshot import ClusterSnapshot
-from rmqlb.sources.source_text import user_in
+from rmqlb.sources.source_text import as_url, name_servers, user_in
 from rmqlb.sources.user_files.config_file import change_user_file, require_text, with_context, with_value
 from rmqlb.views.config_view import context_report, contexts_report
 
@@ -37,8 +38,9 @@ class EndpointOptions(Options):
     """What a context holds; unlike those of other commands, none of them comes from the environment."""
 
     source: Text = _endpoint(
-        "-s URL|FILE", "rocketmq://HOST:9876,… for NameServers, http(s)://… for a Dashboard, or a snapshot file."
+        "-s URL|FILE", "HOST:9876 or rocketmq://… for NameServers, http(s)://… for a Dashboard, or a file."
     )
+    namesrv_addr: Text = _endpoint("-n HOST:9876;…", "The NameServers, as mqadmin takes them.")
     user: Text = _endpoint("USER", "Log in as this user of the Dashboard.")
     access_key: Text = _endpoint("KEY", "Account of a cluster with ACL.")
     secret: Text = _endpoint(
@@ -183,6 +185,12 @@ def remove_context(
 def values_of(options: EndpointOptions) -> dict[str, Value]:
     """The values to keep: checked, with paths that mean the same in every folder (raises UsageError)."""
     values: dict[str, Value] = {}
+    if options.namesrv_addr is not None and options.source is not None:
+        raise named_twice()
+    if options.namesrv_addr is not None:
+        options = options.but(source=name_servers(options.namesrv_addr, "--namesrv-addr"))
+    elif options.source is not None:
+        options = options.but(source=as_url(options.source))
     for key in ENDPOINT:
         value = getattr(options, key.name.replace("-", "_"))
         if value is None or value == []:
@@ -190,8 +198,8 @@ def values_of(options: EndpointOptions) -> dict[str, Value]:
         values[key.name] = _kept(key, tuple(value) if isinstance(value, list) else value)
         check_value(key.name, values[key.name], f"--{key.name}")
     if "source" not in values:
-        hint = "name the NameServers, rocketmq://HOST:9876, or a Dashboard's URL with -s"
-        raise UsageError("no source", hint=hint, code="no-source")
+        hint = "-n HOST:9876 for NameServers, -s http://HOST for a Dashboard, or -s FILE"
+        raise UsageError("no source: what does the context name?", hint=hint, code="no-source")
     named = user_in(str(values["source"]))
     if named is not None and values.get("user", named) != named:
         raise UsageError("--user: --source names another user", hint="name one of them only")

@@ -18,7 +18,7 @@ class DiffOptions(PageOptions, StrategyOptions):
     system: bool = about.flag("RocketMQ's own topics and groups too.")
 
 
-@command(without=("source", "context"))
+@command(without=("source", "namesrv_addr", "context"))
 def diff(
     *,
     before: Annotated[

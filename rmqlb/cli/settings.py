@@ -5,6 +5,8 @@ its key in the file are one by the environment variable: `RMQLB_MAX_SIZE` is `ma
 
 Rules of a context:
 - A source on the line or in the environment replaces the whole context: nothing of the context is sent anywhere else.
+- NAMESRV_ADDR, which other tools read too, gives way to RMQLB_SOURCE, --context and RMQLB_CONTEXT.
+- A source that is no file and has the name of a context is that context.
 - Its secret belongs to its account: another account on the line or in the environment goes without the secret.
 - A user in the source's URL is of the source's layer: of that user and `user`, the one of the stronger layer logs in.
 """
@@ -14,6 +16,7 @@ from collections.abc import Mapping
 from typing import Any, get_args
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from rmqlb.cli import click
 from rmqlb.errors import RmqlbError, UsageError
@@ -35,6 +38,7 @@ from rmqlb.views.report import FORMATS
 MOST_RETRIES = 20
 """Retries of a read, after passing faults."""
 _PREFIX = "RMQLB_"
+_NAME_SERVERS = "NAMESRV_ADDR"
 _PATHS = ("ca-file", "client-cert", "client-key")
 _ACCOUNTS = ("user", "access-key")
 _LAYERS: tuple[Layer, ...] = get_args(Layer)
@@ -69,6 +73,9 @@ def resolve_options(
     given = {key: _given(line, key, parameter) for key, parameter in options.items()}
     if chosen is None and "context" in options:
         chosen = given["context"] or _of_file("context", None, config)
+    if "source" in given:
+        given["source"] = _source(line, given["source"], chosen)
+        chosen = _context_as_source(given, config) or chosen
     source = given.get("source")
     context = _context(chosen, source, config)
     for key in _TEXTS:
@@ -79,6 +86,10 @@ def resolve_options(
     for key, parameter in options.items():
         layers = (given[key], _of_file(key, context, config), Setting(key, _default(line, parameter)))
         settings[key] = next(setting for setting in layers if setting is not None and _is_for(formats, setting))
+    if (found := settings.get("source")) is not None and found.value is not None:
+        from rmqlb.sources.source_text import as_url
+
+        settings["source"] = replace(found, value=as_url(str(found.value)))
     if {"source", "user"} <= options.keys():
         settings |= _one_user(settings["source"], settings["user"])
     active_context = None if context is None else _active_context(context, given)
@@ -108,6 +119,33 @@ def _one_user(source: Setting, user: Setting) -> dict[str, Setting]:
     return {"source": Setting("source", without_user(str(source.value)), source.layer, source.origin)}
 
 
+def _source(line: click.Context, source: Setting | None, chosen: Setting | None) -> Setting | None:
+    """The source on the line or in the environment."""
+    from rmqlb.sources.source_text import name_servers
+
+    option = next((each for each in line.command.params if each.name == "namesrv_addr"), None)
+    servers = None if option is None else _given(line, "source", option)
+    if servers is not None and servers.layer == "flag" and source is not None and source.layer == "flag":
+        raise named_twice()
+    is_used = source is None and (chosen is None or chosen.layer == "user file")
+    if servers is not None and (servers.layer == "flag" or is_used):
+        return replace(servers, value=name_servers(str(servers.value), servers.origin))
+    return source
+
+
+def named_twice() -> UsageError:
+    return UsageError("--namesrv-addr and --source both name the source", hint="give one of them", code="given-twice")
+
+
+def _context_as_source(given: dict[str, Setting | None], config: ConfigFile) -> Setting | None:
+    """The context that the source names, if it is no file; the source is then the context's own."""
+    source, name = given["source"], str(given["source"].value if given["source"] else "")
+    if source is None or name not in config.contexts or given.get("context") or os.path.lexists(name):
+        return None
+    given["source"] = None
+    return replace(source, key="context")
+
+
 def chosen_context(config: ConfigFile) -> Setting | None:
     """The context of commands without `--context`, by the environment or the file."""
     variable = _PREFIX + "CONTEXT"
@@ -125,8 +163,10 @@ def _context(chosen: Setting | None, source: Setting | None, config: ConfigFile)
 
 
 def _ignored_context_note(chosen: Setting | None, source: Setting | None) -> str | None:
-    """Nothing is said of a context in a file, or in the environment while the line names a source."""
-    if chosen is None or source is None or chosen.layer not in ("flag", source.layer):
+    """Nothing is said of a context in a file, unless NAMESRV_ADDR replaces it, or of RMQLB_CONTEXT next to -s."""
+    if chosen is None or source is None:
+        return None
+    if chosen.layer not in ("flag", source.layer) and source.origin != _NAME_SERVERS:
         return None
     return f"context {chosen.value} is not used: {source.origin} names the source"
 

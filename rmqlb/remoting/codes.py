@@ -17,6 +17,8 @@ class RequestCode(IntEnum):
     # clients' requests, the answer is 0 if nothing is stored and the queue's first message is still in the broker's
     # memory (before 5.1: not yet on disk only).
     QUERY_CONSUMER_OFFSET = 14
+    # A broker's state as texts; `bootTimestamp` and `runtime` (`StoreStatsService.getRuntimeInfo`) give its clock.
+    GET_BROKER_RUNTIME_INFO = 28
     # The first message stored at this time or later, in milliseconds since 1970.
     SEARCH_OFFSET_BY_TIMESTAMP = 29
     GET_MAX_OFFSET = 30  # the end of a queue, the number of its next message; 0 without the queue

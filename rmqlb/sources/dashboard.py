@@ -29,6 +29,7 @@ from rmqlb.sources.formats import documents as docs
 from rmqlb.sources.formats.limits import DEFAULT_LIMIT, collect, inflate, require_few_values
 from rmqlb.sources.native.wire import tls_context
 from rmqlb.sources.pace import NO_DEADLINE, Deadline, PassingFault, reason, wait_before_retry
+from rmqlb.sources.protocols import SUSPECT, wrong_protocol
 from rmqlb.sources.source import Refused, redact_secrets, utc_now
 
 READ_PATHS = frozenset(
@@ -64,6 +65,9 @@ class DashboardReads:
         self._http = HttpClient(self.endpoint, settings)
         self._clock = clock
         self._login = threading.Lock()
+        self._has_answered = False
+        self._status = 0  # of the last answer
+        self.date: str | None = None  # of the last answer, as in its header
 
     def topics(self) -> list[str]:
         """All topics, RocketMQ's own with the prefix `%SYS%`."""
@@ -139,7 +143,21 @@ class DashboardReads:
         return docs.convert(self._data(path, params), kind, self.endpoint + path + detail)
 
     def _data(self, path: str, params: dict[str, str]) -> object:
-        """The data in the envelope, after a login where requested."""
+        """The data in the envelope, after a login where requested; the first failure names a wrong protocol."""
+        try:
+            found = self._envelope(path, params)
+        except EndpointError as error:
+            is_suspect = error.code in SUSPECT and error.code != "protocol"
+            if self._has_answered or not (is_suspect or self._status == 400):
+                raise
+            url, trusted = httpx.URL(self.endpoint), error.code != "tls-failed"
+            port = url.port or (443 if url.scheme == "https" else 80)
+            wrong = wrong_protocol(url.scheme, f"{url.host}:{port}", url.host, port, self._http.rest, trusted=trusted)
+            raise wrong or error from None
+        self._has_answered = True
+        return found
+
+    def _envelope(self, path: str, params: dict[str, str]) -> object:
         if path not in READ_PATHS:
             raise AssertionError(f"{path} is not on the list of reads")
         answer = self._http.get(path, params)
@@ -152,6 +170,7 @@ class DashboardReads:
                 if _asks_for_login(answer):
                     log_in(self._http, self._credentials, self.endpoint)
                     answer = self._http.get(path, params)
+        self.date, self._status = answer.headers.get("date"), answer.status
         return _open(answer)
 
 
@@ -229,6 +248,11 @@ class HttpClient:
             headers={"Accept": "application/json", "Accept-Encoding": "identity", "User-Agent": "rmqlb"},
         )
 
+    @property
+    def rest(self) -> float:
+        """Seconds that one more request may take."""
+        return min(self._settings.timeout, self._settings.deadline.rest)
+
     def close(self) -> None:
         self._client.close()
 
@@ -288,7 +312,7 @@ class HttpClient:
                 hint = "is the CA that signed it in --ca-file, or among the system's where none is given?"
                 raise EndpointError(f"{where}: TLS failed: {reason(error)}", hint=hint, code="tls-failed") from None
             text = "no host can have this name" if isinstance(error, UnicodeError) else reason(error)
-            hint = "is this the address and is it up?"
+            hint = "is this the address and is it up? rmqlb doctor tries each step"
             failed = EndpointError(f"{where}: cannot connect: {text}", hint=hint, code="unreachable")
             raise (failed if isinstance(error, UnicodeError) else PassingFault(failed)) from None
         except (httpx.HTTPError, httpx.InvalidURL) as error:

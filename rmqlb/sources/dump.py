@@ -60,7 +60,7 @@ class DumpSource(NothingToAsk):
                 yield from iter(partial(file.read, _CHUNK), b"")
         except (OSError, ValueError) as error:
             problem = f"cannot read {self._where}: {getattr(error, 'strerror', None) or error}"
-            hint = "-s takes a URL, a file, or - for stdin"
+            hint = "-s takes HOST:9876, a URL, a file, or - for stdin"
             raise DocumentError(problem, hint=hint, code="cannot-read") from None
 
 

@@ -68,7 +68,7 @@ def open_source(text: str, access: Access) -> DumpSource | LiveSource:
         for proxy in access.proxies:
             proxy_address(proxy)
     if not text:
-        raise UsageError("the source is empty", hint="-s takes a URL, a file, or - for stdin")
+        raise UsageError("the source is empty", hint="-s takes HOST:9876, a URL, a file, or - for stdin")
     scheme = re.match(r"([A-Za-z][A-Za-z0-9+.-]*)://", text) if ":" in text else None
     if scheme is None and ":" in text and (almost := re.match(_ALMOST, text)):
         begins = "a blank" if text[0].isspace() else almost[0]
@@ -104,7 +104,7 @@ def _name_servers(hosts: str) -> list[str]:
 def _native(name_servers: list[str], access: Access, *, tls: bool) -> LiveSource:
     from rmqlb.sources.native.source import NameServerReads
 
-    return _live(NameServerReads(name_servers, _wire_settings(access, tls=tls)), access, tls=tls)
+    return _live(NameServerReads(name_servers, wire_settings(access, tls=tls)), access, tls=tls)
 
 
 def _live(reads: DashboardReads | NameServerReads, access: Access, *, tls: bool) -> LiveSource:
@@ -116,7 +116,7 @@ def _live(reads: DashboardReads | NameServerReads, access: Access, *, tls: bool)
 
         addresses = dict.fromkeys(map(proxy_address, access.proxies))
         tls = tls or any(proxy.startswith(TLS_PREFIX) for proxy in access.proxies)
-        proxies = Proxies(tuple(addresses), _wire_settings(access, tls=tls))
+        proxies = Proxies(tuple(addresses), wire_settings(access, tls=tls))
     return LiveSource(reads, pace=access.pace, proxies=proxies, deadline=_reading(access)[0])
 
 
@@ -126,7 +126,7 @@ def _reading(access: Access) -> tuple[Deadline, SilentServers]:
     return access.reading
 
 
-def _wire_settings(access: Access, *, tls: bool) -> WireSettings:
+def wire_settings(access: Access, *, tls: bool) -> WireSettings:
     from rmqlb.remoting.acl import Credentials
     from rmqlb.sources.native.wire import WireSettings, parse_address_map, tls_context
 

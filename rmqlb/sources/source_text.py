@@ -14,8 +14,11 @@ _SCHEME = r"(?s)([A-Za-z][A-Za-z0-9+.-]*)://(.*)"
 _URL = r"(?i)\s*(?:[a-z][a-z0-9+.-]*://|(?:rocketmqs?|https?):/?)"
 _USER = r"(?i)(https?://)([^/?#@:]+)@([^@]*)"
 _BARE_LOGIN = r"(?s)/{0,2}[^/]*:.*@"
+_HOST = r"(?:\[[0-9A-Fa-f:.]+(?:%[\w.-]+)?\]|[\w.-]+)"
+_WITH_PORT = rf"{_HOST}:[0-9]{{1,5}}"
+_LOOK_UP_S = 2.0
 _HIDDEN = "***"
-_HINT = "write rocketmq://HOST:9876,… for NameServers, http(s)://HOST for a Dashboard, or a file's absolute path"
+_HINT = "write HOST:9876 or rocketmq://HOST:9876,… for NameServers, http(s)://HOST for a Dashboard, or an absolute path"
 
 
 def is_live(text: str | None) -> bool:
@@ -26,6 +29,42 @@ def is_live(text: str | None) -> bool:
     """
     scheme, is_url, _ = (text or "").partition("://")
     return bool(is_url) and scheme.lower() in LIVE_SCHEMES
+
+
+def as_url(text: str) -> str:
+    """The source with its scheme, where the text is HOST:PORT, HOST:PORT;HOST:PORT or HOST of NameServers.
+
+    A file of that name goes first. A name without a port is a host if it can be looked up.
+
+    >>> as_url("h:9876;h2:9876"), as_url("h:9876, [::1]:9876;"), as_url("localhost"), as_url("a.json"), as_url("-")
+    ('rocketmq://h:9876,h2:9876', 'rocketmq://h:9876,[::1]:9876', 'rocketmq://localhost', 'a.json', '-')
+    """
+    servers = [part.strip() for part in re.split("[,;]", text) if part.strip()]
+    if "://" in text or not servers or not all(re.fullmatch(rf"{_HOST}(:[0-9]{{1,5}})?", each) for each in servers):
+        return text
+    if os.path.lexists(text) or not (any(re.fullmatch(_WITH_PORT, each) for each in servers) or _is_host(text)):
+        return text
+    return f"rocketmq://{','.join(servers)}"
+
+
+def name_servers(text: str, where: str) -> str:
+    """The source that `--namesrv-addr` names: HOST:9876;HOST2:9876, as `mqadmin -n` takes it (raises UsageError)."""
+    if re.match(r"(?i)https?://", text):
+        hint = "write -n HOST:9876, or -s http://HOST:8082 for a Dashboard"
+        raise UsageError(f"{where}: a NameServer speaks RocketMQ's protocol, not HTTP", hint=hint)
+    if re.match(r"(?i)rocketmqs?://", text):
+        return text
+    return f"rocketmq://{','.join(part.strip() for part in re.split('[,;]', text) if part.strip())}"
+
+
+def _is_host(text: str) -> bool:
+    from rmqlb.sources.native.wire import look_up
+    from rmqlb.sources.pace import Deadline
+
+    try:
+        return bool(look_up(text.strip("[]"), 0, Deadline(_LOOK_UP_S)))
+    except (OSError, ValueError):
+        return False
 
 
 def user_in(text: str) -> str | None:
@@ -73,7 +112,7 @@ def check_source(text: str, where: str) -> None:
     """Refuse texts that no context may keep, above all passwords, without repeating them (raises UsageError)."""
     match = re.fullmatch(_SCHEME, text)
     if match is None:
-        if not os.path.isabs(text):
+        if not os.path.isabs(text) and as_url(text) == text:
             raise UsageError(f"{where}: it is neither a URL nor an absolute path", hint=_HINT)
         return
     scheme, rest = match[1].lower(), match[2]

@@ -78,16 +78,16 @@ class TextReader:
     """A URL or a file, opened anew for each reading."""
 
     def __init__(self, text: str, access: "Access") -> None:
-        from rmqlb.sources.source_text import is_live
+        from rmqlb.sources.source_text import as_url, is_live
 
-        self.live = is_live(text)
-        self._text = text
+        self.text = as_url(text)
+        self.live = is_live(self.text)
         self.access = access
 
     def open(self) -> "DumpSource | LiveSource":
         from rmqlb.sources.opening import open_source
 
-        return open_source(self._text, self.access)
+        return open_source(self.text, self.access)
 
     def open_for_another_reading(self) -> "DumpSource | LiveSource":
         """The source, whose deadline begins now and in which every server may answer again (raises UsageError)."""

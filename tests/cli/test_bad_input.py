@@ -23,7 +23,7 @@ from .run import EXAMPLE, Ran, error_of, run, start
 
 EXPLANATIONS = explanations()
 USAGE, DATA, ENDPOINT = ExitCode.USAGE, ExitCode.DATA, ExitCode.ENDPOINT
-SOURCE_HINT = "-s takes a URL, a file, or - for stdin"
+SOURCE_HINT = "-s takes HOST:9876, a URL, a file, or - for stdin"
 SHOW, PLAN = "show-route", "plan-rebalance"
 
 FILES = {

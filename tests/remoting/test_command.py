@@ -24,7 +24,7 @@ CLUSTER = request(RequestCode.GET_BROKER_CLUSTER_INFO)
 
 
 def test_the_list_is_what_it_was_and_a_request_may_be_sent() -> None:
-    assert sorted(READ_ONLY) == [14, 29, 30, 31, 105, 106, 201, 203, 206, 208, 307, 351, 400, 402, 200055]
+    assert sorted(READ_ONLY) == [14, 28, 29, 30, 31, 105, 106, 201, 203, 206, 208, 307, 351, 400, 402, 200055]
     made = request(RequestCode.GET_CONSUMER_RUNNING_INFO, consumerGroup="g", jstackEnable=False, queueId=-1)
     assert made.ext_fields == {"consumerGroup": "g", "jstackEnable": "false", "queueId": "-1"}
     assert (made.code, made.body, made.opaque, made.flag) == (307, None, 0, 0)

@@ -479,7 +479,7 @@ def test_an_address_where_nobody_listens_or_that_cannot_be_is_one_line() -> None
         url = f"http://127.0.0.1:{unused.getsockname()[1]}"
         error = error_of(url, SKEWED, **QUICK)
     assert error.message == f"GET {url}{ROUTE}: cannot connect: Connection refused"
-    assert error.hint == "is this the address and is it up?"
+    assert error.hint == "is this the address and is it up? rmqlb doctor tries each step"
     for host in ("a" * 70 + ".example", "..", ".a", "xn--"):
         message = endpoint_error(f"http://{host}")
         assert message == f"GET http://{host}{ROUTE}: cannot connect: no host can have this name"

@@ -6,6 +6,7 @@ from rmqlb.errors import UsageError
 from rmqlb.model.configuration import ActiveContext
 
 _source, _login, _tls = (Panel(title, has_variables=True) for title in ("Connection", "Login", "TLS"))
+_name_servers = Panel("Connection")
 
 
 class SourceOptions(Options):
@@ -13,8 +14,11 @@ class SourceOptions(Options):
 
     source: Text = _source(
         "-s URL|FILE|-",
-        "rocketmq://HOST:9876,… for NameServers, http(s)://… for a Dashboard, a file, or - for stdin.",
+        "HOST:9876 or rocketmq://HOST:9876,… for NameServers, http(s)://… for a Dashboard, a file, or - for stdin.",
         stdin="-",
+    )
+    namesrv_addr: Text = _name_servers(
+        "-n HOST:9876;…", "The NameServers, as mqadmin takes them.", envvar="NAMESRV_ADDR"
     )
     context: Text = _source("NAME", "The context whose source is read, instead of the active one; see rmqlb context.")
     user: Text = _login(

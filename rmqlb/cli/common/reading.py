@@ -32,8 +32,8 @@ class Reader(TextReader):
 
     def __init__(self, options: SourceOptions, terminal: Terminal, *, stages: bool = False) -> None:
         if options.source is None:
-            hint = "name rocketmq://HOST:9876, a Dashboard's URL, a file or - with -s, or set RMQLB_SOURCE or --context"
-            raise UsageError("no source", hint=hint, code="no-source")
+            hint = "-n HOST:9876 for NameServers, -s http://HOST for a Dashboard, -s FILE; rmqlb context add keeps one"
+            raise UsageError("no source: which cluster or snapshot?", hint=hint, code="no-source")
         super().__init__(options.source, access(options, terminal))
         self._options = options
         self._terminal = terminal

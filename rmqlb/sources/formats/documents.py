@@ -130,6 +130,10 @@ class TopicConfigDocument(CamelStruct, frozen=True):  # `TopicConfig`; brokers b
     attributes: dict[str, str] | None = None
 
 
+class RuntimeInfoDocument(CamelStruct, frozen=True):  # `KVTable` of a broker's state
+    table: dict[str, Any]
+
+
 class RequestModeItem(CamelStruct, frozen=True):  # `SetMessageRequestModeRequestBody`: PULL or POP
     mode: str
     pop_share_queue_num: int | None = None

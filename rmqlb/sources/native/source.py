@@ -25,18 +25,20 @@ from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.snapshot import AssignmentAnswer, AssignmentQuestion, RouteSighting, Unread
 from rmqlb.remoting.codes import RequestCode, ResponseCode
-from rmqlb.remoting.command import V5_0_0, RemotingCommand, request
+from rmqlb.remoting.command import V5_0_0, RemotingCommand, request, version_text
 from rmqlb.sources.formats import documents as docs
 from rmqlb.sources.formats.limits import require_few_values
 from rmqlb.sources.native.wire import RemotingClient, WireSettings, parse_address
 from rmqlb.sources.pace import SilentServers, ask_concurrently
+from rmqlb.sources.protocols import SUSPECT, wrong_protocol
 from rmqlb.sources.source import Refused, utc_now
 
 Answer = TypeVar("Answer")
 Document = TypeVar("Document")
 _DENIED = ("AclException", "AuthenticationException", "AuthorizationException")
 _PROBED_AT_ONCE = 64
-_ANY_GROUP = "TOOLS_CONSUMER"  # every broker answers that it is not online (`MixAll.TOOLS_CONSUMER_GROUP`)
+ANY_GROUP = "TOOLS_CONSUMER"  # every broker answers that it is not online (`MixAll.TOOLS_CONSUMER_GROUP`)
+_RUNTIME = re.compile(r"\[ ([\d.,\s]+) days, (\d+) hours, (\d+) minutes, (\d+) seconds \]")
 _OFFSET = re.compile(r"-?[0-9]{1,19}")
 
 
@@ -49,6 +51,7 @@ class NameServerReads:
         self.endpoint = ("rocketmqs://" if settings.tls else "rocketmq://") + ",".join(name_servers)
         self._silent = settings.silent or SilentServers()
         self.client = RemotingClient(replace(settings, silent=self._silent))
+        self._settings = settings
         self._max_bytes = settings.max_bytes
         self._access_key = settings.credentials.access_key if settings.credentials else None
         self._name_servers = list(name_servers)
@@ -71,18 +74,20 @@ class NameServerReads:
         """The groups of all brokers; a silent broker is noted, unless all are silent."""
         found: dict[str, None] = {}
         errors: dict[str, EndpointError] = {}
-        addresses = self._addresses()
+        addresses = self.broker_addresses()
         for name, address in addresses.items():
             try:
-                code = RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG
-                document = self._read(address, code, docs.SubscriptionGroupsDocument)
-                found.update(dict.fromkeys(document.subscription_group_table))
+                found.update(dict.fromkeys(self.groups_of(address)))
             except EndpointError as error:
                 errors[name] = error
         if errors and len(errors) == len(addresses):
             raise next(iter(errors.values()))
         self._unlisted = {name: error.message for name, error in errors.items()}
         return list(found)
+
+    def groups_of(self, address: str) -> Sequence[str]:
+        code = RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG
+        return list(self._read(address, code, docs.SubscriptionGroupsDocument).subscription_group_table)
 
     def has_group(self, group: str) -> bool:
         return group in self.groups()
@@ -109,7 +114,7 @@ class NameServerReads:
         """The brokers of the group's retry topic, which clients create; without it all brokers."""
         sighting = self.route(retry_topic(group))
         if sighting is None:
-            return self._addresses()
+            return self.broker_addresses()
         addresses = {broker.broker_name: broker.address for broker in sighting.route.broker_datas}
         return {name: address for name, address in sorted(addresses.items()) if address is not None}
 
@@ -178,6 +183,23 @@ class NameServerReads:
         document = self._read_newer(address, command, docs.TopicConfigDocument)
         return None if document is None else (document.attributes or {}).get("message.type", "NORMAL")
 
+    def clock_s(self, address: str) -> float | None:
+        """A broker's clock, in seconds since 1970, to half a second; None where the broker does not report it.
+
+        `runtime` is the whole seconds since `bootTimestamp` (`StoreStatsService.getFormatRuntime`).
+        """
+        table = self._read(address, RequestCode.GET_BROKER_RUNTIME_INFO, docs.RuntimeInfoDocument).table
+        parts = _RUNTIME.fullmatch(str(table.get("runtime")))
+        began = str(table.get("bootTimestamp"))
+        if parts is None or not _OFFSET.fullmatch(began):
+            return None
+        days, hours, minutes, seconds = (int(re.sub(r"\D", "", each)) for each in parts.groups())
+        return int(began) / 1000 + ((days * 24 + hours) * 60 + minutes) * 60 + seconds + 0.5
+
+    def version(self, address: str) -> str:
+        """RocketMQ's version at a server that has answered, as 5.5.0."""
+        return version_text(self._versions[address]).removeprefix("V").replace("_", ".")
+
     def unread(self) -> list[Unread]:
         lost = [Unread("name-server", server, error.message) for server, error in self._lost.items()]
         return lost + [Unread("groups", name, reason) for name, reason in self._unlisted.items()]
@@ -212,16 +234,25 @@ class NameServerReads:
             return
         if refused is not None:
             raise refused
-        first = next(iter(self._lost.values()))
+        server, first = next(iter(self._lost.items()))
+        if first.code in SUSPECT and (wrong := self._wrong_protocol(server, first)) is not None:
+            raise wrong
         if len(self._lost) == 1:
             raise first
         problem = f"none of {len(self._lost)} NameServers answers: {first.message}"
         raise EndpointError(problem, hint=first.hint, code=first.code)
 
+    def _wrong_protocol(self, server: str, error: EndpointError) -> EndpointError | None:
+        settings = self._settings
+        host, port = parse_address(settings.addresses.apply(server))
+        scheme = "rocketmqs" if settings.tls else "rocketmq"
+        timeout = min(settings.timeout, settings.deadline.rest)
+        return wrong_protocol(scheme, server, host, port, timeout, trusted=error.code != "tls-failed")
+
     def _from_any(self, code: RequestCode, kind: type[Document]) -> Document:
         return next(self._answers(lambda server: self._read(server, code, kind)))
 
-    def _addresses(self) -> dict[str, str]:
+    def broker_addresses(self) -> dict[str, str]:
         table = self._cluster_info().broker_addr_table
         addresses = {name: docs.broker(data).address for name, data in sorted(table.items())}
         return {name: address for name, address in addresses.items() if address is not None}
@@ -233,7 +264,7 @@ class NameServerReads:
 
     def _known_brokers(self) -> list[str]:
         try:
-            return list(dict.fromkeys(self._addresses().values()))
+            return list(dict.fromkeys(self.broker_addresses().values()))
         except RmqlbError:
             return []
 
@@ -245,7 +276,7 @@ class NameServerReads:
             self._probe([a for a in self._known_brokers() if a not in self._silent and a not in self._versions])
 
     def _probe(self, addresses: Sequence[str]) -> None:
-        command = request(RequestCode.GET_CONSUMER_CONNECTION_LIST, consumerGroup=_ANY_GROUP)
+        command = request(RequestCode.GET_CONSUMER_CONNECTION_LIST, consumerGroup=ANY_GROUP)
         with ask_concurrently(
             lambda address: self.client.call(address, command), addresses, _PROBED_AT_ONCE
         ) as futures:
@@ -310,6 +341,9 @@ class NameServerReads:
             return where
         text = response.remark or "no reason given"
         message = f"{where}: code {response.code}: {docs.first_line(text)}"
+        if response.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED and address in self._name_servers:
+            hint = "a broker or a Proxy answers there: name a NameServer, which listens on 9876 by default"
+            raise Refused(message, text, response_code=response.code, hint=hint)
         if response.code != ResponseCode.NO_PERMISSION and not any(name in text for name in _DENIED):
             raise Refused(message, text, response_code=response.code)
         hint = _access_hint(self._access_key, text)

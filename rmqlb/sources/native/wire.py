@@ -322,7 +322,7 @@ def _not_connected(where: str, error: OSError | ValueError, timeout: float) -> E
     if (failed := _tls_error(where, error)) is not None:
         return failed
     problem = reason(error) if isinstance(error, OSError) else "no host can have this name"
-    hint = "is this the address and is it up?"
+    hint = "is this the address and is it up? rmqlb doctor tries each step"
     answer = EndpointError(f"{where}: cannot connect: {problem}", hint=hint, code="unreachable")
     return PassingFault(answer) if isinstance(error, ConnectionError) else answer
 
@@ -361,7 +361,7 @@ class TimedSocket:
         tls: ssl.SSLContext | None = None,
         server_name: str | None = None,
     ) -> None:
-        self._socket = _connect(_look_up(host, port, deadline), deadline)
+        self._socket = _connect(look_up(host, port, deadline), deadline)
         try:
             self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             if tls is not None:
@@ -402,7 +402,7 @@ class TimedSocket:
         self._socket.close()
 
 
-def _look_up(host: str, port: int, deadline: Deadline) -> Sequence[_Found]:
+def look_up(host: str, port: int, deadline: Deadline) -> Sequence[_Found]:
     """A host's addresses. Python cannot abort a look-up, so a thread does it and is abandoned at the deadline."""
     with suppress(socket.gaierror):  # for names
         return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)

@@ -1,0 +1,32 @@
+import typer
+
+from rmqlb.cli.common.declare import command
+from rmqlb.cli.common.options import OutputOptions, SourceOptions
+from rmqlb.cli.common.reading import Reader
+from rmqlb.cli.common.show_or_watch import show_verb
+from rmqlb.cli.common.terminal import Terminal
+from rmqlb.cli.exit_codes import ExitCode
+
+
+@command
+def doctor(source: SourceOptions, output: OutputOptions) -> None:
+    """Check a source step by step: name, port, protocol, NameServers, brokers, permissions and clocks.
+
+    Examples:
+      rmqlb doctor -s examples/cluster.json
+      rmqlb doctor -s examples/cluster.json -o json
+
+    For a cluster, name the NameServers as for mqadmin: -n HOST:9876. Each step works, fails, or was not tried; where an
+    option helps, it is named.
+
+    Exit codes: 0 all steps work, 2 usage, 4 some servers do not work, or the file cannot be read, 5 no NameServer or
+    Dashboard works.
+    """
+    from rmqlb.verbs import doctor as verb
+    from rmqlb.views.doctor import doctor_report
+
+    terminal = Terminal("doctor", output)
+    reader = Reader(source, terminal)
+    found = show_verb(lambda progress: verb.doctor(reader, progress=progress), doctor_report, terminal, verb="checking")
+    if found.status != "works":
+        raise typer.Exit(ExitCode.ENDPOINT if found.status == "fails" and reader.live else ExitCode.DATA)
