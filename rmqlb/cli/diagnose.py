@@ -20,7 +20,7 @@ _looks = Panel("Looks")
 
 
 class DiagnoseOptions(StrategyOptions):
-    group: Texts = own("-g GROUP", "Consumer groups, by name or as 'pay-*'; repeatable.")
+    group: Texts = own("-g GROUP", "Consumer groups, by name or as 'pay-*'; repeatable.", positional="GROUP")
     all_groups: bool = own.flag("All groups except RocketMQ's own.")
     fail_on: Text = own("error|warning", "Exit 3 when a finding is at least so grave.", for_verb=False)
     earlier: Texts = _looks(
@@ -58,7 +58,7 @@ def diagnose(source: SourceOptions, options: DiagnoseOptions, output: OutputOpti
     from rmqlb.views.diagnose import diagnoses_report, diagnosis_report
 
     terminal = Terminal("diagnose", output, more_formats=("jsonl", "prometheus"))
-    lowest, severities = options.fail_on, (ERROR, WARNING)
+    lowest, severities = options.fail_on and options.fail_on.lower(), (ERROR, WARNING)
     if lowest is not None and lowest not in severities:
         hint = suggestion("severities", lowest, severities)
         raise UsageError(f"--fail-on {lowest}: neither error nor warning", hint=hint)

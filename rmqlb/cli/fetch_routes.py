@@ -33,7 +33,7 @@ _AT_ONCE = 8  # contexts' clusters that are read at the same time
 
 class FetchOptions(Options):
     topic: Texts = own("-t GLOB", "Only these topics; repeatable.")
-    group: Texts = own("-g GLOB", "Only these consumer groups; repeatable.")
+    group: Texts = own("-g GLOB", "Only these consumer groups; repeatable.", positional="GROUP")
     system: bool = about.flag("RocketMQ's own topics and groups too.")
     evidence: bool = about.flag(
         "What a diagnosis needs too: of each consumer its queues, times, rates and limits. A consumer of several "

@@ -1,3 +1,5 @@
+from typing import Any
+
 import typer
 
 from rmqlb.cli.common.declare import Panel, Text, Texts, about, command, own
@@ -12,7 +14,7 @@ _MOST_STEPS = 6
 
 
 class TopicOptions(StrategyOptions):
-    topic: str = own("-t TOPIC", "The topic; required.", ...)
+    topic: Text = own("-t TOPIC", "The topic.", positional="TOPIC")
     queues: Text = _change("N", "N read and N write queues on each broker, more or fewer.")
     add_brokers: Texts = _change(
         "--add-broker NAME[:READ[:WRITE]]",
@@ -37,6 +39,11 @@ class TopicOptions(StrategyOptions):
     rates_since: Text = about("FILE", "An earlier snapshot: how fast groups read, for the estimated time.", stdin="-")
     check_step: int | None = own("N", "Exit 3 while what step N waits for does not hold.", min=1, max=_MOST_STEPS)
     keys_file: Text = _keys("FILE|-", "Keys of its messages, one per line: how many move.", stdin="-", for_verb=False)
+
+    def arguments(self) -> dict[str, Any]:
+        from rmqlb.verbs.parse import named_topic
+
+        return super().arguments() | {"topic": named_topic(self.topic)}
 
 
 @command

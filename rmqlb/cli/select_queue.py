@@ -11,7 +11,7 @@ _change = Panel("What changes")
 
 
 class KeyOptions(Options):
-    topic: str = own("-t TOPIC", "The topic; required.", ...)
+    topic: Text = own("-t TOPIC", "The topic.", positional="TOPIC")
     key: Texts = own("-k KEY", "A message group or sharding key; repeatable.")
     keys_file: Text = own("FILE|-", "More keys, one per line.", stdin="-")
     sdk: Texts = about("SDK[@VERSION]", "Whose producers send, as go or go-grpc@5.1.4; repeatable; default: all.")
@@ -52,12 +52,13 @@ def select_queue(source: SourceOptions, keys: KeyOptions, output: OutputOptions)
     sdks, texts = sdks_of(keys.sdk or ()), _keys(keys, source.max_size)
     added = tuple(values.new_broker(text, f"--add-broker {text}") for text in keys.add_broker or ())
     counts = values.queue_counts(keys.write_queues or (), "--write-queues")
+    topic = values.named_topic(keys.topic)
     changes = Changes(add_brokers=added, remove_brokers=tuple(keys.remove_broker or ()), write_queues=counts)
-    snapshot = fetch(source, Wanted((keys.topic,), groups=False), terminal)
-    route = snapshot.route(keys.topic)
+    snapshot = fetch(source, Wanted((topic,), groups=False), terminal)
+    route = snapshot.route(topic)
     after = change_routes([route], changes)[0] if changes.touches_route else None
     found = key_queues(route, texts, sdks, mode, after=after, changes=describe(changes))
-    of_route, of_sdks = sighting_findings(snapshot.routes[keys.topic]), keyed_findings(found.sdks)
+    of_route, of_sdks = sighting_findings(snapshot.routes[topic]), keyed_findings(found.sdks)
     findings = (*of_route, *source_findings(snapshot), *of_sdks)
     terminal.show(key_queues_report(found), snapshot, findings)
 

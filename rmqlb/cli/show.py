@@ -13,7 +13,7 @@ from rmqlb.model.snapshot import Wanted
 
 
 class ShowGroupsOptions(StrategyOptions):
-    groups: Texts = own("-g --group GLOB", "Only these groups; repeatable.")
+    groups: Texts = own("-g --group GLOB", "Only these groups; repeatable.", positional="GROUP")
     severity: Text = shown("SEVERITY", "Only groups with a finding at least so grave: error, warning or info.")
     fail_on: Texts = own("CONDITION", "Exit 3 when it is met: 'groups-with-errors>0', 'lag[G]>1000'; repeatable.")
 
@@ -72,7 +72,7 @@ def show_consumers(source: SourceOptions, options: OneGroup, output: OutputOptio
 
 class OwnersOptions(PopOptions, GroupsOptions):
     strategies: Texts = about(
-        "--strategy STRATEGY", "Or FILE.py:NAME, which is run; repeatable; default: those without settings."
+        "--strategy STRATEGY|all", "Or FILE.py:NAME, which is run; repeatable; default: all without settings."
     )
 
 
@@ -97,7 +97,7 @@ def show_owners(source: SourceOptions, options: OwnersOptions, output: OutputOpt
 
 
 class RouteOptions(Options):
-    topics: Texts = own("-t --topic TOPIC", "Repeatable; default: all topics of the source.")
+    topics: Texts = own("-t --topic TOPIC", "Repeatable; default: all topics of the source.", positional="TOPIC")
 
 
 @command(without=("proxy",))

@@ -13,7 +13,7 @@ _lost = Panel("What is lost")
 
 
 class SweepOptions(PolicyOptions):
-    groups: Texts = own("-g --group GLOB", "Only these groups, and their topics; repeatable.")
+    groups: Texts = own("-g --group GLOB", "Only these groups, and their topics; repeatable.", positional="GROUP")
     topics: Texts = own("-t --topic GLOB", "Only these topics, and groups that consume them; repeatable.")
     orderly: Texts = own("GLOB", "Groups that consume in order, where consumers do not report it; repeatable.")
     lose: Texts = _lost("consumer|broker|master|host|zone", "Only losses of this kind; repeatable.")

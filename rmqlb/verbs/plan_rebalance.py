@@ -15,16 +15,14 @@ from rmqlb.verbs import parse
 from rmqlb.verbs.parse import conditions, texts_of
 from rmqlb.verbs.selection import GroupOptions, select
 from rmqlb.verbs.source import AnySource, Reader, ask_starts, reader
-from rmqlb.verbs.strategies import Strategies
-
-_ALL = "ALL"
+from rmqlb.verbs.strategies import ALL, Strategies
 
 
 def plan_rebalance(
     source: AnySource,
     group: str | Sequence[str] | None = None,
     *,
-    strategy: str | None = None,
+    strategy: str | Sequence[str] | None = None,
     add: int | str | Sequence[int | str] = (),
     remove: int | str | Sequence[int | str] = (),
     replace_ids: Mapping[str, str] | Sequence[tuple[str, str]] = (),
@@ -43,8 +41,9 @@ def plan_rebalance(
 ) -> RebalancePlan | PlanOfGroups:
     """Show which queues move when consumers, strategy, brokers or queue counts change.
 
-    `replace_ids` maps an old client ID to the new one; `read_queues` and `write_queues` may map brokers to numbers.
-    Several groups, or a pattern, give a PlanOfGroups.
+    `strategy` is what consumers run; more of them, or `all`, are compared. `replace_ids` maps an old client ID to the
+    new one; `read_queues` and `write_queues` may map brokers to numbers. Several groups, or a pattern, give a
+    PlanOfGroups.
     """
     strategies = Strategies(options.get("strategy_options"))
     changes = Changes(
@@ -59,22 +58,25 @@ def plan_rebalance(
         read_queues=parse.queue_counts(_counts(read_queues), "--read-queues"),
         write_queues=parse.queue_counts(_counts(write_queues), "--write-queues"),
     )
-    compared = (strategy or "").upper() == _ALL
-    before = None if compared else strategies.optional(strategy or None)
+    names, has_all = strategies.compared(strategy)
+    before = None if next(iter(texts_of(strategy)), ALL).lower() == ALL else names[0]
+    compared = names if has_all or len(names) > 1 else []
     if compared and changes.to_strategy is not None:
-        raise UsageError("--strategy all and --to-strategy contradict each other", hint="name the strategy before")
+        text = f"--strategy {ALL if has_all else ' and '.join(names)} and --to-strategy contradict each other"
+        raise UsageError(text, hint="name one strategy before")
     strategies.must_apply(reported=before is None)
     asked = conditions(fail_on, PLAN_FIGURES)
     chosen, opened = select(group, **options), reader(source)
+    if changes == Changes() and pop_share is None:
+        hint = "name it: --scale-to N, --add, --remove, --to-strategy, --add-broker, --remove-broker, --read-queues"
+        raise UsageError("what changes?", hint=hint, code="nothing-changes")
     snapshot = opened.fetch(chosen.wanted(opened))
 
     def plan_of(name: str | None) -> tuple[RebalancePlan, tuple[Finding, ...]]:
         found = chosen.resolve(snapshot, name, strategies.settings_for, strategy=before, by_pop=pop_share is not None)
         progress(found.title, 0, 0)
         chosen.require_named({*found.client_ids, *change_members(found.client_ids, changes)})
-        plan, places, findings = plan_group(
-            found, changes, explain=explain, all_strategies=compared, pop_share=pop_share
-        )
+        plan, places, findings = plan_group(found, changes, explain=explain, compared=compared, pop_share=pop_share)
         plan, of_starts = _with_starts(plan, found, opened)
         tried = tuple(try_on_plan(each, plan.summary, places) for each in asked)
         return replace(plan, conditions=tried), (*findings, *of_starts)

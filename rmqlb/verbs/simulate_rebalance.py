@@ -55,8 +55,8 @@ def simulate_rebalance(
     chosen = parsed.chosen
     opened = reader(source)
     if not parsed.events and not all_new and duration is None:
-        hint = "say what does: --event 'join 1@30s', or --all-new for its start"
-        raise UsageError("nothing happens to the group", hint=hint)
+        hint = "name it: --event 'join 1@30s', or --all-new for its start"
+        raise UsageError("what changes?", hint=hint, code="nothing-changes")
     whole = "*" in chosen.names and not chosen.given.topics
     wanted = chosen.wanted(opened)
     snapshot = opened.fetch(replace(wanted, several=(), everything=Everything()) if whole else wanted)
