@@ -47,12 +47,8 @@ _OPTIONS: Mapping[str, str] = {
     **dict.fromkeys(("ak", "username", "login"), "write --user for a Dashboard, --access-key for NameServers"),
     **dict.fromkeys(("profile", "env", "cluster", "c"), "write --context NAME; rmqlb context list shows all"),
     **dict.fromkeys(("no-color", "no-colour", "colour"), "write --color never, or set NO_COLOR=1"),
-    **dict.fromkeys(
-        ("dry-run", "apply", "yes", "force", "execute"), "leave it out: rmqlb only reads"
-    ),
-    **dict.fromkeys(
-        ("queues", "partitions"), "write --read-queues N --write-queues N, or plan-topic --queues N"
-    ),
+    **dict.fromkeys(("dry-run", "apply", "yes", "force", "execute"), "leave it out: rmqlb only reads"),
+    **dict.fromkeys(("queues", "partitions"), "write --read-queues N --write-queues N, or plan-topic --queues N"),
     **dict.fromkeys(("silent", "s"), "write -q"),
 }
 

@@ -48,11 +48,11 @@ def select_queue(source: SourceOptions, keys: KeyOptions, output: OutputOptions)
     from rmqlb.views.select_queue import key_queues_report
 
     terminal = Terminal("select-queue", output, more_formats=("jsonl",))
+    topic = values.named_topic(keys.topic)
     mode: ProxyMode = one_of(keys.proxy_mode, "--proxy-mode", get_args(ProxyMode))
     sdks, texts = sdks_of(keys.sdk or ()), _keys(keys, source.max_size)
     added = tuple(values.new_broker(text, f"--add-broker {text}") for text in keys.add_broker or ())
     counts = values.queue_counts(keys.write_queues or (), "--write-queues")
-    topic = values.named_topic(keys.topic)
     changes = Changes(add_brokers=added, remove_brokers=tuple(keys.remove_broker or ()), write_queues=counts)
     snapshot = fetch(source, Wanted((topic,), groups=False), terminal)
     route = snapshot.route(topic)

@@ -136,13 +136,17 @@ class TypedEvent(Struct, frozen=True):
         return given
 
 
+_MEANT = {"kill": "crash", "stop": "leave", "remove": "leave", "start": "join", "add": "join", "pause": "freeze"}
+"""Words of other tools, and the event that they mean."""
+
+
 def parse_event(text: str, known: Collection[str] = ()) -> TypedEvent:
     """Split an event into its parts; a known name may look like a name and a time (raises UsageError)."""
     head, *rest = text.split(",")
     verb, more = [*head.split(None, 1), "", ""][:2]
     verb, more = verb.lower(), more.strip()
     if verb not in VERBS:
-        hint = suggestion("events", verb, VERBS)
+        hint = suggestion("events", _MEANT.get(verb, verb), VERBS)
         raise UsageError(f"--event {text!r}: there is no event {verb or 'without a verb'}", hint=hint)
     typed = TypedEvent(text.strip(), verb)
     subject, at, when = (part.strip() for part in more.rpartition("@"))

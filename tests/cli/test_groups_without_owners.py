@@ -136,10 +136,10 @@ def test_who_may_read_what_by_pop_is_shown_live_and_offline(pop: tuple[Replay, .
         assert data["popTopics"] == [known | {"queues": [queue | {"consumers": before}]}]
         alone = data_of("show-owners", *source, "-t", "PopT")
         assert (alone["queues"], alone["strategies"], alone["popTopics"]) == ([], [], data["popTopics"])
-        plan = data_of("plan-rebalance", *source, "--add", "p2")
+        plan = data_of("plan-rebalance", *source, "--add", "p2@1")
         assert [topic["topic"] for topic in plan["topics"]] == ["PullT"]
         (popped,) = plan["popTopics"]
-        assert popped["queues"] == [queue | {"consumersBefore": before, "consumersAfter": [*before, "p2"]}]
+        assert popped["queues"] == [queue | {"consumersBefore": before, "consumersAfter": [*before, "p2@1"]}]
 
 
 def test_show_owners_compares_what_brokers_assign_live_and_asks_nobody_offline(

@@ -64,7 +64,7 @@ class _Declared:
         """The option's value as an argument, which may be left out."""
         option = self.spellings(name)[-1]
         text = f"The same as {option}."
-        argument = Argument(None, metavar=f"[{self.positional}]{'…' if kind == Texts else ''}", help=text)
+        argument = Argument(None, metavar=f"{self.positional}{'…' if kind == Texts else ''}", help=text)
         return Parameter(_argument(name), Parameter.KEYWORD_ONLY, default=argument, annotation=kind)
 
     def merged(self, name: str, typed: Any, value: Any) -> Any:
