@@ -2,11 +2,13 @@
 
     RmqlbError
     ├── UsageError        what was asked for cannot be done          (exit 2)
-    │   └── JavaArgumentError     what Java refuses as an argument; a ValueError too
+    │   ├── JavaArgumentError     what Java refuses as an argument; a ValueError too
+    │   └── CustomCodeError       the user's own strategy or selector cannot be loaded   (exit 1)
     ├── DataError         data is missing or contradictory           (exit 4)
     │   ├── DocumentError     a document cannot be read, and where
     │   ├── AllocationError   a RocketMQ client would throw this while allocating
     │   │   └── CustomStrategyError   a strategy of the user's own raised       (exit 1)
+    │   ├── CustomAnswerError     the user's own strategy or selector returns what no client could use   (exit 1)
     │   └── JavaArithmeticError   likewise while it picks from an empty list; a ZeroDivisionError too
     └── EndpointError     the far side is unreachable or refuses     (exit 5)
         └── ProtocolError     the far side's bytes are not RocketMQ's protocol
@@ -77,6 +79,14 @@ class AllocationError(DataError):
 
 class CustomStrategyError(AllocationError):
     code = "custom-raised"
+
+
+class CustomCodeError(UsageError):
+    code = "custom-code"
+
+
+class CustomAnswerError(DataError):
+    code = "custom-answer"
 
 
 class JavaArithmeticError(DataError, ZeroDivisionError):

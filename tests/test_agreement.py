@@ -143,7 +143,7 @@ def _show_owners(snapshot: ClusterSnapshot) -> dict[str, Any]:
 
 
 def _plan(snapshot: ClusterSnapshot) -> dict[str, Any]:
-    plan = plan_rebalance(snapshot, "g")
+    plan = plan_rebalance(snapshot, "g", add=1)
     assert isinstance(plan, RebalancePlan)
     before = plan.summary.before
     codes = {each.code for each in plan.meta.findings}

@@ -96,7 +96,7 @@ REFUSED: list[tuple[Callable[[], object], type[RmqlbError], str]] = [
     (lambda: rmqlb.fetch_routes(CLUSTER, topics="NoSuchTopic"), DataError, "NoSuchTopic"),
     (lambda: ORDERS("join 1@30s", rates=["5", "5"]), UsageError, "given twice"),
     (lambda: ORDERS("explode #1@30s"), UsageError, "there is no event explode"),
-    (lambda: rmqlb.plan_rollout(CLUSTER, "order-svc", restart="x"), UsageError, "--restart x: it is not in the group"),
+    (lambda: rmqlb.plan_rollout(CLUSTER, "order-svc", restart="x"), DataError, "--restart x: it is not in the group"),
     (lambda: rmqlb.sweep_failures(CLUSTER, losses=3), UsageError, "losses is 1 or 2"),
     (lambda: rmqlb.plan_topic(CLUSTER, "NoSuchTopic", queues=4), DataError, "NoSuchTopic"),
     (lambda: OF_SKEWED(queues=16, rates_since="http://h"), UsageError, "http://h: an earlier snapshot is a file"),

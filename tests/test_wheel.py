@@ -88,6 +88,6 @@ def test_it_works_apart_from_this_checkout(wheel: Path, tmp_path: Path) -> None:
         line = [sys.executable, *arguments]
         return subprocess.run(line, cwd=tmp_path, env=env, capture_output=True, text=True, check=True).stdout
 
-    plan = ("plan-rebalance", "-s", EXAMPLE, "-g", "order-svc", "--add", "x", "-o", "csv")
+    plan = ("plan-rebalance", "-s", EXAMPLE, "-g", "order-svc", "--add", "x@1", "-o", "csv")
     assert shown("-m", "rmqlb", *plan).startswith("topic,brokerName,queueId")
     assert shown("-c", "import rmqlb; print(rmqlb.__file__)").startswith(str(tmp_path))

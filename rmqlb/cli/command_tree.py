@@ -48,11 +48,13 @@ class CommandTree(RichHelp, BoundedGroup):
         return self.commands.get(cmd_name)
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
-        """The command to run; all of them are loaded when the name is wrong, so that one can be suggested."""
+        """The command to run (raises UsageError with the name that may be meant)."""
         args = [ALIASES.get(args[0], args[0]) if ctx.parent is None else args[0], *args[1:]]
-        if args[0] not in self.found:
-            for name in self.found:
-                self.get_command(ctx, name)
+        if args[0] not in self.found and not ctx.resilient_parsing:
+            from rmqlb.cli.meant import command_hint
+
+            hint = command_hint(args[0], list(self.found), first=ctx.parent is None)
+            raise UsageError(f"no such command '{args[0]}'", hint=hint or f"see {ctx.command_path} --help")
         return super().resolve_command(ctx, args)
 
 

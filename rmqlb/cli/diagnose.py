@@ -22,7 +22,7 @@ _MOST = 10
 
 
 class DiagnoseOptions(PageOptions, StrategyOptions):
-    group: Texts = own("-g GROUP", "Consumer groups, by name or as 'pay-*'; repeatable.")
+    group: Texts = own("-g GROUP", "Consumer groups, by name or as 'pay-*'; repeatable.", positional="GROUP")
     all_groups: bool = own.flag("All groups except RocketMQ's own.")
     fail_on: Text = own("error|warning", "Exit 3 when a finding at least so grave is found.", for_verb=False)
     earlier: Texts = _samples(
@@ -64,7 +64,7 @@ def diagnose(source: SourceOptions, options: DiagnoseOptions, output: OutputOpti
     from rmqlb.views.diagnose import diagnoses_report, diagnosis_report
 
     terminal = Terminal("diagnose", output, more_formats=("jsonl", "prometheus"), files=options)
-    lowest, severities = options.fail_on, (ERROR, WARNING)
+    lowest, severities = options.fail_on and options.fail_on.lower(), (ERROR, WARNING)
     if lowest is not None and lowest not in severities:
         hint = suggestion("severities", lowest, severities)
         raise UsageError(f"--fail-on {lowest}: neither error nor warning", hint=hint)

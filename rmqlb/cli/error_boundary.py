@@ -3,6 +3,7 @@
 import _thread
 import errno
 import os
+import re
 import signal
 import sys
 from collections.abc import Iterator, Sequence
@@ -130,7 +131,7 @@ def _wants_json(arguments: list[str]) -> bool:
         from rmqlb.cli.settings import configured_output
 
         wanted = configured_output()
-    return wanted == "json"
+    return wanted is not None and wanted.lower() == "json"
 
 
 def _of_click(error: click.ClickException) -> tuple[str, str]:
@@ -139,20 +140,25 @@ def _of_click(error: click.ClickException) -> tuple[str, str]:
     path = context.command_path if context else "rmqlb"
     hint = f"see {path} --help"
     if isinstance(error, click.NoSuchOption):
-        from difflib import get_close_matches
+        from rmqlb.cli.meant import option_hint
 
-        names = {name.lstrip("-"): name for name in error.possibilities or ()}  # the dashes are no likeness
-        close = [names[name] for name in get_close_matches(error.option_name.lstrip("-"), names)]
-        message = error.message
         if context and (setting := _setting(error.option_name, path)):
-            return message, f"write --set {setting}"
+            return error.message, f"write --set {setting}"
+        names = [name for parameter in context.command.params for name in parameter.opts] if context else []
         if context and isinstance(context.command, TyperGroup):
             hint = f"a command's options go behind it, as in {path} COMMAND {error.option_name}; {hint}"
-    else:
-        message, _, meant = error.format_message().partition(". Did you mean ")
-        close = [name.strip(" '\"?") for name in meant.split(",")] if meant else []
-    message = " ".join(message.split()).removesuffix(".")
-    return message, f"did you mean {' or '.join(close)}?" if close else hint
+        return error.message, option_hint(error.option_name, names) or hint
+    message = " ".join(error.format_message().split()).removesuffix(".")
+    if extra := re.fullmatch(r"Got unexpected extra arguments? \((.*)\)", message):
+        from rmqlb.sources.source_text import shown_source
+
+        text = shown_source(extra[1])
+        message = f"one value is too many: {text}"
+        hint = f"name a source with -s: -s {text}" if "/" in text or os.path.exists(text) else hint
+    if message.startswith("Missing argument") and context:
+        names = [str(each.metavar) for each in context.command.params if not str(each.opts[0]).startswith("-")]
+        hint = f"write {path} {' '.join(names)}; {hint}"
+    return message, hint
 
 
 def _setting(option: str, path: str) -> str | None:

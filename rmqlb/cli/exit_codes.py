@@ -1,6 +1,14 @@
 from enum import IntEnum
 
-from rmqlb.errors import CustomStrategyError, DataError, EndpointError, RmqlbError, UsageError
+from rmqlb.errors import (
+    CustomAnswerError,
+    CustomCodeError,
+    CustomStrategyError,
+    DataError,
+    EndpointError,
+    RmqlbError,
+    UsageError,
+)
 
 
 class ExitCode(IntEnum):
@@ -16,7 +24,9 @@ class ExitCode(IntEnum):
 
 
 _BY_ERROR: tuple[tuple[type[RmqlbError], ExitCode], ...] = (
+    (CustomCodeError, ExitCode.UNEXPECTED),
     (CustomStrategyError, ExitCode.UNEXPECTED),
+    (CustomAnswerError, ExitCode.UNEXPECTED),
     (UsageError, ExitCode.USAGE),
     (DataError, ExitCode.DATA),
     (EndpointError, ExitCode.ENDPOINT),

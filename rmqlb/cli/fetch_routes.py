@@ -33,7 +33,9 @@ _AT_ONCE = 8  # contexts' clusters that are read at the same time
 
 class FetchOptions(Options):
     topic: Texts = own("-t GLOB", "Topics, by name or as 'pay-*'; repeatable; default: all.")
-    group: Texts = own("-g GLOB", "Consumer groups, by name or as 'pay-*'; repeatable; default: all.")
+    group: Texts = own(
+        "-g GLOB", "Consumer groups, by name or as 'pay-*'; repeatable; default: all.", positional="GROUP"
+    )
     system: bool = about.flag("RocketMQ's own topics and groups too.")
     evidence: bool = about.flag(
         "Also what a diagnosis needs of each consumer. Its queues, times, rates and limits; a consumer of several "

@@ -1,7 +1,7 @@
 from typing import TYPE_CHECKING
 
 from rmqlb.cli.common.change_options import ChangeOptions
-from rmqlb.cli.common.declare import Text, Texts, about, command, written
+from rmqlb.cli.common.declare import Texts, about, command, written
 from rmqlb.cli.common.options import GroupsOptions, OutputOptions, PopOptions, SourceOptions
 from rmqlb.cli.common.output_files import PageOptions
 from rmqlb.cli.common.reading import Reader, ask
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 
 class PlanOptions(PageOptions, ChangeOptions, PopOptions, GroupsOptions):
-    strategy: Text = about(
-        "STRATEGY|all", "Or FILE.py:NAME, which is run. Default: as consumers report or show; all compares."
+    strategy: Texts = about(
+        "STRATEGY|all", "Or FILE.py:NAME, which is run; repeatable, to compare; default: as consumers report or show."
     )
     fail_on: Texts = written("CONDITION", "Exit 3 when it is met: 'idle>0', 'moved>50%'; repeatable.")
     timeline: bool = written.flag("Also the picture of the change over time, simulated.", for_verb=False)

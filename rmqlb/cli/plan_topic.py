@@ -1,3 +1,5 @@
+from typing import Any
+
 import typer
 
 from rmqlb.cli.common.declare import Panel, Text, Texts, about, command, own
@@ -12,7 +14,7 @@ _MOST_STEPS = 6
 
 
 class TopicOptions(StrategyOptions):
-    topic: str = own("-t TOPIC", "Topic that changes.", ...)
+    topic: Text = own("-t TOPIC", "Topic that changes.", positional="TOPIC")
     queues: Text = _change("N", "Read and write queues on each broker.")
     add_brokers: Texts = _change(
         "--add-broker NAME[:READ[:WRITE]]",
@@ -41,6 +43,11 @@ class TopicOptions(StrategyOptions):
     )
     check_step: int | None = own("N", "Exit 3 while step N must wait.", min=1, max=_MOST_STEPS)
     keys: Text = _keys("FILE|-", "Message keys, one per line.", stdin="-", for_verb=False)
+
+    def arguments(self) -> dict[str, Any]:
+        from rmqlb.verbs.parse import named_topic
+
+        return super().arguments() | {"topic": named_topic(self.topic)}
 
 
 @command

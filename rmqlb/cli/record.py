@@ -16,7 +16,7 @@ _replay = Panel("Replay")
 
 
 class RecordOptions(PictureOptions, StrategyOptions):
-    group: Text = own("-g GROUP", "Consumer group.")
+    group: Text = own("-g GROUP", "Consumer group.", positional="GROUP")
     topic: Texts = own("-t TOPIC", "Topics; repeatable; default: the group's topics.")
     every: Text = about("TIME", "Time between two samples. At least 1s; default: 1s.")
     until: Text = about(
@@ -83,7 +83,7 @@ def record(source: SourceOptions, options: RecordOptions, output: OutputOptions)
         predicted = expected(against, recording.group) if against else None
     else:
         recorder = _recorder(source, options, terminal)
-        predicted = expected(against, _name(options)) if against else None  # rejects a bad file before minutes pass
+        predicted = expected(against, recorder.group) if against else None  # rejects a bad file before minutes pass
         recording, snapshot, findings = recorder.run(event_at)
     if predicted is not None:
         name = ", ".join("stdin" if path == "-" else path for path in against)
@@ -103,9 +103,7 @@ def _reject_live_options(chosen: RecordOptions) -> None:
 
 
 def _name(chosen: RecordOptions) -> str:
-    from rmqlb.model.snapshot import is_pattern
-
-    if not chosen.group or is_pattern(chosen.group):
+    if not chosen.group:
         raise UsageError("which group?", hint="name one with --group", code="which-group")
     return chosen.group
 
@@ -113,14 +111,19 @@ def _name(chosen: RecordOptions) -> str:
 def _recorder(source: SourceOptions, chosen: RecordOptions, terminal: Terminal) -> "GroupRecorder":
     from rmqlb.cli.common.reading import Reader
     from rmqlb.cli.common.recorder import GroupRecorder
+    from rmqlb.model.snapshot import Wanted
     from rmqlb.sources.source_text import is_live
+    from rmqlb.verbs.selection import select
     from rmqlb.verbs.strategies import Strategies
 
     if source.source is not None and not is_live(source.source):
         hint = "name NameServers or a Dashboard with -s; --replay FILE shows a recording again"
         raise UsageError(f"{source.source} is not a running cluster: nothing changes there", hint=hint)
     reader = Reader(source, terminal)
-    name, topics = _name(chosen), tuple(dict.fromkeys(chosen.topic or ()))
+    named, topics = select(_name(chosen)), tuple(dict.fromkeys(chosen.topic or ()))
+    name = _name(chosen)
+    if named.several:
+        name = named.only(reader.fetch(Wanted(several=named.names, owners=False))) or name
     schedule = _schedule(chosen)
     strategies = Strategies(chosen.strategy_options)
     strategies.must_apply(reported=True)

@@ -11,7 +11,7 @@ _change = Panel("What changes")
 
 
 class KeyOptions(Options):
-    topic: str = own("-t TOPIC", "Topic of the messages.", ...)
+    topic: Text = own("-t TOPIC", "Topic of the messages.", positional="TOPIC")
     key: Texts = own("-k KEY", "A message group or sharding key; repeatable.")
     keys: Text = own("FILE|-", "Message keys, one per line, besides --key.", stdin="-")
     sdk: Texts = about(
@@ -50,16 +50,17 @@ def select_queue(source: SourceOptions, chosen: KeyOptions, output: OutputOption
     from rmqlb.views.select_queue import key_queues_report
 
     terminal = Terminal("select-queue", output, more_formats=("jsonl",))
+    topic = values.named_topic(chosen.topic)
     mode: ProxyMode = one_of(chosen.proxy_mode, "--proxy-mode", get_args(ProxyMode))
     sdks, texts = sdks_of(chosen.sdk or ()), _keys(chosen, source.max_size)
     added = tuple(values.new_broker(text, f"--add-broker {text}") for text in chosen.add_broker or ())
     counts = values.queue_counts(chosen.write_queues or (), "--write-queues")
     changes = Changes(add_brokers=added, remove_brokers=tuple(chosen.remove_broker or ()), write_queues=counts)
-    snapshot = fetch(source, Wanted((chosen.topic,), groups=False), terminal)
-    route = snapshot.route(chosen.topic)
+    snapshot = fetch(source, Wanted((topic,), groups=False), terminal)
+    route = snapshot.route(topic)
     after = change_routes([route], changes)[0] if changes.touches_route else None
     found = key_queues(route, texts, sdks, mode, after=after, changes=describe(changes))
-    of_route, of_sdks = sighting_findings(snapshot.routes[chosen.topic]), keyed_findings(found.sdks)
+    of_route, of_sdks = sighting_findings(snapshot.routes[topic]), keyed_findings(found.sdks)
     findings = (*of_route, *source_findings(snapshot), *of_sdks)
     terminal.show(key_queues_report(found), snapshot, findings)
 

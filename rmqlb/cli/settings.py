@@ -19,7 +19,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from rmqlb.cli import click
-from rmqlb.errors import RmqlbError, UsageError
+from rmqlb.errors import DataError, RmqlbError, UsageError
 from rmqlb.model.configuration import (
     COLORS,
     ActiveContext,
@@ -99,8 +99,8 @@ def resolve_options(
 
 def _is_for(formats: tuple[str, ...] | None, setting: Setting) -> bool:
     """Whether the setting is for this command: only a flag may name a format that the command does not write."""
-    other = setting.key == "output" and setting.layer != "flag" and setting.value in FORMATS
-    return formats is None or not other or setting.value in formats
+    other = setting.key == "output" and setting.layer != "flag" and str(setting.value).lower() in FORMATS
+    return formats is None or not other or str(setting.value).lower() in formats
 
 
 def _one_user(source: Setting, user: Setting) -> dict[str, Setting]:
@@ -267,9 +267,9 @@ def check_value(key: str, value: Value, where: str) -> None:
     match key:
         case "context":
             check_context_name(str(value), where)
-        case "output" if value not in FORMATS:
+        case "output" if str(value).lower() not in FORMATS:
             raise UsageError(f"{where}: unknown format {value}", hint=suggestion("formats", str(value), FORMATS))
-        case "color" if value not in COLORS:
+        case "color" if str(value).lower() not in COLORS:
             raise UsageError(f"{where} {value}: neither auto, always nor never")
         case "source-timeout" | "deadline":
             amounts.seconds(str(value), where)
@@ -312,7 +312,7 @@ def context_named(name: str, config: ConfigFile, where: str | None = None) -> Co
     if name not in config.contexts:
         problem = f"there is no context {name[:80]!r}"
         hint = suggestion("contexts", name, config.contexts) if config.contexts else "rmqlb context add makes one"
-        raise UsageError(f"{where}: {problem}" if where else problem, hint=hint, code="context-not-found")
+        raise DataError(f"{where}: {problem}" if where else problem, hint=hint, code="context-not-found")
     return config.contexts[name]
 
 

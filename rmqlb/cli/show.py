@@ -14,7 +14,9 @@ from rmqlb.model.snapshot import Wanted
 
 
 class ShowGroupsOptions(PageOptions, StrategyOptions):
-    groups: Texts = own("-g --group GLOB", "Consumer groups, by name or as 'pay-*'; repeatable; default: all.")
+    groups: Texts = own(
+        "-g --group GLOB", "Consumer groups, by name or as 'pay-*'; repeatable; default: all.", positional="GROUP"
+    )
     severity: Text = shown("SEVERITY", "Only groups with a finding at least so grave: error, warning or info.")
     fail_on: Texts = own("CONDITION", "Exit 3 when it is met: 'groups-with-errors>0', 'lag[G]>1000'; repeatable.")
 
@@ -73,7 +75,7 @@ def show_consumers(source: SourceOptions, options: OneGroup, output: OutputOptio
 
 class OwnersOptions(PopOptions, GroupsOptions):
     strategies: Texts = about(
-        "--strategy STRATEGY", "Strategy, or FILE.py:NAME, which is run; repeatable; default: those without settings."
+        "--strategy STRATEGY|all", "Strategy, or FILE.py:NAME, which is run; repeatable; default: all without settings."
     )
 
 
@@ -98,7 +100,9 @@ def show_owners(source: SourceOptions, options: OwnersOptions, output: OutputOpt
 
 
 class RouteOptions(Options):
-    topics: Texts = own("-t --topic TOPIC", "Topics; repeatable; default: all topics of the source.")
+    topics: Texts = own(
+        "-t --topic TOPIC", "Topics; repeatable; default: all topics of the source.", positional="TOPIC"
+    )
 
 
 @command(without=("proxy",))

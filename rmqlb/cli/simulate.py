@@ -143,7 +143,7 @@ class ReceiveOptions(SettingsOptions):
     trials: Text = _arrivals("N", "Waits over N simulations with other random parts.")
     trace: bool = written.flag("List every message.")
     fail_on: Texts = written("CONDITION", "Exit 3 when it is met: 'wait-max>1s', 'wait-p95[broker-b]>5s'; repeatable.")
-    topic: Text = own("-t TOPIC", "The topic that is received from.")
+    topic: Text = own("-t TOPIC", "The topic that is received from.", positional="TOPIC")
 
     def scenario(self) -> ReceiveScenario:
         """All that needs no route (raises UsageError)."""
@@ -256,7 +256,5 @@ def simulate_send(source: SourceOptions, options: SendOptions, output: OutputOpt
 
     terminal = Terminal("simulate-send", output, more_formats=("jsonl",))
     conditions = parse.conditions(options.fail_on, SEND_FIGURES)
-    if options.topic is None:
-        raise UsageError("which topic?", hint="name the one that is sent to with --topic", code="which-topic")
-    question = read_question(source, options.topic, options, terminal)
+    question = read_question(source, parse.named_topic(options.topic), options, terminal)
     answer(question, terminal, conditions, trace=options.trace or "attempts" in (output.section or ()))

@@ -14,7 +14,9 @@ _lost = Panel("What is lost")
 
 class SweepOptions(PolicyOptions):
     groups: Texts = own(
-        "-g --group GLOB", "Consumer groups, by name or as 'pay-*', and their topics; repeatable; default: all."
+        "-g --group GLOB",
+        "Consumer groups, by name or as 'pay-*', and their topics; repeatable; default: all.",
+        positional="GROUP",
     )
     topics: Texts = own(
         "-t --topic GLOB", "Topics, by name or as 'pay-*', and groups that consume them; repeatable; default: all."

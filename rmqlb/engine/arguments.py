@@ -21,7 +21,7 @@ from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 from msgspec import Meta, Struct
 
-from rmqlb.errors import DataError, UsageError
+from rmqlb.errors import CustomCodeError, DataError, UsageError
 from rmqlb.model.limits import MOST_QUEUES
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.snapshot import close_names, suggestion
@@ -233,8 +233,8 @@ class FromFile(Struct, frozen=True, dict=True):
         return self._function(*arguments)
 
 
-def _mistake(problem: str, hint: str | None = None) -> UsageError:
-    return UsageError(problem, hint=hint, code="custom-code")
+def _mistake(problem: str, hint: str | None = None) -> CustomCodeError:
+    return CustomCodeError(problem, hint=hint)
 
 
 @lru_cache(maxsize=16)
@@ -266,7 +266,7 @@ def _named(namespace: Mapping[str, object], name: str, path: str) -> object:
         return namespace[name]
     names = [key for key, value in namespace.items() if callable(value) and not key.startswith("_")]
     hint = suggestion("functions", name, names) if names else "it has none"
-    raise _mistake(f"{path} has no function {name}", hint=hint)
+    raise UsageError(f"{path} has no function {name}", hint=hint)
 
 
 def as_function(written: Any, kind: Kind, where: str | None = None) -> Callable[..., Any]:

@@ -147,7 +147,7 @@ def _drained(route: TopicRouteData, request: TopicRequest, there: Collection[str
     for name in request.drain_brokers:
         if name not in names:
             problem = f"--drain-broker {name}: topic {route.topic} has no such broker"
-            raise UsageError(problem, hint=suggestion("brokers", name, names), code="unknown-broker")
+            raise DataError(problem, hint=suggestion("brokers", name, names), code="unknown-broker")
     left = () if request.move_to_cluster is None else (name for name in names if name not in there)
     return {*request.drain_brokers, *left}
 

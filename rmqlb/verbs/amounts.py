@@ -33,12 +33,14 @@ def given(read: Callable[..., Value], text: str | None, *rest: Any) -> Value | N
 
 
 def duration_us(text: str, option: str, *, zero: bool = False) -> int:
-    """A time such as `45s`, `1m30s`, `250us`; a bare number is seconds."""
+    """A time such as `45s`, `1m30s`, `250us`; only 0 needs no unit."""
     given = text.strip().lower()
+    if re.fullmatch(r"[0-9]+(?:\.[0-9]+)?", given):
+        if float(given):
+            raise UsageError(f"{option} {text}: which unit? {_with_units(given)}")
+        given = "0s"
     parts = _PART.findall(given)
-    if re.fullmatch(r"\d+(?:\.\d+)?", given):
-        parts = [(given, "s")]
-    elif not parts or "".join(number + unit for number, unit in parts) != given:
+    if not parts or "".join(number + unit for number, unit in parts) != given:
         raise UsageError(f"{option} {text}: not a time", hint="write 45s, 1m30s, 800ms or 250us")
     too_long = any(len(number) > 20 for number, _ in parts)
     value = 0 if too_long else sum(int(number) * _UNITS[unit] for number, unit in parts if "." not in number)
@@ -51,6 +53,12 @@ def duration_us(text: str, option: str, *, zero: bool = False) -> int:
     if value == 0 and not zero:
         raise UsageError(f"{option} {text}: not longer than nothing")
     return value
+
+
+def _with_units(number: str) -> str:
+    """What a bare number may mean: thousands are the milliseconds of RocketMQ's own settings."""
+    thousands = number.removesuffix("000")
+    return f"{number}ms or {thousands}s" if thousands not in ("", number) else f"{number}s or {number}ms"
 
 
 def seconds(text: str, option: str) -> float:
@@ -90,16 +98,18 @@ def count(text: str, option: str, most: int = MOST_MESSAGES, least: int = 1) -> 
     factor = {"k": 1000, "K": 1000, "M": 10**6, "G": 10**9, "": 1}
     value = int(match[1]) * 10 ** int(match[2] or 0) * factor[match[3] or ""] if match else -1
     if not least <= value <= most:
-        raise UsageError(f"{option} {text}: not a number from {least} to {most:g}".replace("e+", "e"))
+        hint = "write 1000 or 1k, without a comma" if "," in text else None
+        raise UsageError(f"{option} {text}: not a number from {least} to {most:g}".replace("e+", "e"), hint=hint)
     return value
 
 
 def rate(text: str, option: str) -> "Fraction":
-    """Messages a second: `100`, `2.5`, `100/s`, `30/m`."""
+    """Messages a second: `100`, `1k`, `2.5`, `100/s`, `30/m`."""
     from fractions import Fraction
 
-    match = re.fullmatch(r"(\d{1,12}(?:\.\d{1,6})?)(?:/(s|m|h))?", text.strip())
-    value = Fraction(match[1]) / {"s": 1, "m": 60, "h": 3600}[match[2] or "s"] if match else Fraction(0)
+    match = re.fullmatch(r"(\d{1,12}(?:\.\d{1,6})?)(k?)(?:/(s|m|h))?", text.strip())
+    per = {"s": 1, "m": 60, "h": 3600}
+    value = Fraction(match[1]) * (1000 if match[2] else 1) / per[match[3] or "s"] if match else Fraction(0)
     if not 0 < value <= MOST_RATE:
         raise UsageError(f"{option} {text}: not a rate", hint="write 100, 2.5/s or 30/m; at most 10000000 a second")
     return value

@@ -10,6 +10,7 @@ from rmqlb.errors import DataError, UsageError
 from rmqlb.model.group import is_system_group, is_system_topic
 from rmqlb.model.result import SEVERITIES, Finding, Severity
 from rmqlb.model.snapshot import is_pattern, suggestion
+from rmqlb.verbs.amounts import count
 
 if TYPE_CHECKING:
     from rmqlb.engine.conditions import Condition, Figures
@@ -42,7 +43,7 @@ def conditions(given: str | Sequence[str] | None, figures: "Figures") -> "list[C
 
 def severity(text: str, option: str) -> Severity:
     for each in SEVERITIES:
-        if each == text:
+        if each == text.lower():
             return each
     raise UsageError(f"{option} {text}: no such severity", hint=suggestion("severities", text, SEVERITIES))
 
@@ -57,6 +58,22 @@ def count_or_id(text: str, option: str) -> int | str:
             raise UsageError(f"{option} {text}: more than {_MOST_PLACEHOLDERS} consumers")
         return number
     return client_id(text, option)
+
+
+def added(text: str) -> int | str:
+    """`--add`: a number of consumers, or the client ID of one, which RocketMQ's clients make as IP@NAME."""
+    value = count_or_id(text, "--add")
+    if isinstance(value, str) and "@" not in value:
+        hint = "write a number as --add 2, or a client ID as --add 10.0.0.5@app"
+        raise UsageError(f"--add {text}: neither a number nor a client ID", hint=hint)
+    return value
+
+
+def scale_to(text: str, most: int) -> int:
+    if re.fullmatch(r"[+-]\d+", text):
+        option = "--add" if text[0] == "+" else "--remove"
+        raise UsageError(f"--scale-to {text}: how many in the end?", hint=f"write {option} {text[1:]}, or --scale-to N")
+    return count(text, "--scale-to", most=most, least=0)
 
 
 def client_id(text: str, option: str) -> str:
@@ -139,9 +156,10 @@ def file_lines(path: str, option: str) -> tuple[str, ...]:
         else:
             with open(path, encoding="utf-8-sig") as file:
                 text = file.read(_LONGEST_FILE + 1)
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
-        raise UsageError(f"{option} @{path}: {reason}") from None
+    except OSError as error:
+        raise DataError(f"{option} @{path}: {error.strerror}", code="cannot-read") from None
+    except ValueError:
+        raise UsageError(f"{option} @{path}: it is not UTF-8 text") from None
     if len(text) > _LONGEST_FILE:
         raise UsageError(f"{option} @{path}: larger than 16 MB")
     lines = (line.strip() for line in lines_of(text))
@@ -170,6 +188,12 @@ def by_consumer(
     return usual, by_id
 
 
+def named_topic(topic: str | None) -> str:
+    if topic is None:
+        raise UsageError("which topic?", hint="name it: TOPIC or --topic TOPIC", code="which-topic")
+    return topic
+
+
 def sdk(name: str) -> str:
     from rmqlb.engine.allocate.rules import sdk_named
 
@@ -182,7 +206,7 @@ def require_members(said: Iterable[str], client_ids: Collection[str], option: st
         if client_id not in client_ids:
             hint = suggestion("consumers", client_id, client_ids)
             typed = f"{option}{'' if option.endswith('=') else ' '}{client_id}"
-            raise UsageError(f"{typed}=…: it is never in the group", hint=hint, code="not-in-group")
+            raise DataError(f"{typed}=…: it is never in the group", hint=hint, code="not-in-group")
 
 
 def in_vain_of(

@@ -4,7 +4,7 @@ from typing import Unpack
 from msgspec.structs import replace
 
 from rmqlb.engine.group import Group
-from rmqlb.engine.plan.changes import change_members
+from rmqlb.engine.plan.changes import Changes, change_members
 from rmqlb.engine.plan.group_plan import plan_group
 from rmqlb.engine.plan.rebalance import PLAN_FIGURES, try_on_plan
 from rmqlb.engine.rebalance.start_offsets import start_questions, with_starts
@@ -12,12 +12,10 @@ from rmqlb.errors import UsageError
 from rmqlb.model.plan import PlanOfGroups, RebalancePlan, plans_of_groups
 from rmqlb.model.result import Finding, Meta, Progress, counted, no_progress, with_meta
 from rmqlb.verbs.changes import ChangeOptions, changes_of, split_changes
-from rmqlb.verbs.parse import conditions
+from rmqlb.verbs.parse import conditions, texts_of
 from rmqlb.verbs.selection import GroupOptions, select
 from rmqlb.verbs.source import AnySource, Reader, ask_starts, reader
-from rmqlb.verbs.strategies import Strategies
-
-_ALL = "ALL"
+from rmqlb.verbs.strategies import ALL, Strategies
 
 
 class PlanOptions(ChangeOptions, GroupOptions, total=False):
@@ -28,7 +26,7 @@ def plan_rebalance(
     source: AnySource,
     group: str | Sequence[str] | None = None,
     *,
-    strategy: str | None = None,
+    strategy: str | Sequence[str] | None = None,
     pop_share: int | None = None,
     explain: bool = False,
     fail_on: str | Sequence[str] = (),
@@ -37,27 +35,31 @@ def plan_rebalance(
 ) -> RebalancePlan | PlanOfGroups:
     """Show which queues move when consumers, strategy, brokers or queue counts change.
 
-    Several groups, or a pattern, give a PlanOfGroups.
+    `strategy` is what consumers run; more of them, or `all`, are compared. Several groups, or a pattern, give a
+    PlanOfGroups.
     """
     strategies = Strategies(options.get("strategy_options"))
     of_changes, of_groups = split_changes(options)
     changes = changes_of(of_changes, strategies)
-    compared = (strategy or "").upper() == _ALL
-    before = None if compared else strategies.optional(strategy or None)
+    names, has_all = strategies.compared(strategy)
+    before = None if next(iter(texts_of(strategy)), ALL).lower() == ALL else names[0]
+    compared = names if has_all or len(names) > 1 else []
     if compared and changes.to_strategy is not None:
-        raise UsageError("--strategy all and --to-strategy contradict each other", hint="name the strategy before")
+        text = f"--strategy {ALL if has_all else ' and '.join(names)} and --to-strategy contradict each other"
+        raise UsageError(text, hint="name one strategy before")
     strategies.must_apply(reported=before is None)
     asked = conditions(fail_on, PLAN_FIGURES)
     chosen, opened = select(group, **of_groups), reader(source)
+    if changes == Changes() and pop_share is None:
+        hint = "name it: --scale-to N, --add, --remove, --to-strategy, --add-broker, --remove-broker, --read-queues"
+        raise UsageError("what changes?", hint=hint, code="nothing-changes")
     snapshot = opened.fetch(chosen.wanted(opened))
 
     def plan_of(name: str | None) -> tuple[RebalancePlan, tuple[Finding, ...]]:
         found = chosen.resolve(snapshot, name, strategies.settings_for, strategy=before, by_pop=pop_share is not None)
         progress(found.title, 0, 0)
         chosen.require_named({*found.client_ids, *change_members(found.client_ids, changes)})
-        plan, places, findings = plan_group(
-            found, changes, explain=explain, all_strategies=compared, pop_share=pop_share
-        )
+        plan, places, findings = plan_group(found, changes, explain=explain, compared=compared, pop_share=pop_share)
         plan, of_starts = _with_starts(plan, found, opened)
         tried = tuple(try_on_plan(each, plan.summary, places) for each in asked)
         return replace(plan, conditions=tried), (*findings, *of_starts)

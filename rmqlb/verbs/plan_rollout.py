@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from rmqlb.engine.plan_rollout.plan import MOST_COMBINATIONS, RolloutRequest
 from rmqlb.engine.plan_rollout.plan import plan_rollout as plan_of_group
 from rmqlb.engine.rebalance.simulate import ROLLOUT_FIGURES, renamed_apart, try_on_rollout
-from rmqlb.errors import UsageError
+from rmqlb.errors import DataError, UsageError
 from rmqlb.model.limits import MOST_GROUP_TRIALS
 from rmqlb.model.message_queue import sort_client_ids
 from rmqlb.model.plan import Rollout
@@ -57,7 +57,7 @@ def plan_rollout(
     )
     opened = reader(source)
     snapshot = opened.fetch(parsed.chosen.wanted(opened))
-    found = simulated_group(parsed, group, snapshot, opened)
+    found = simulated_group(parsed, parsed.chosen.only(snapshot), snapshot, opened)
     resolved = found.group
     restarting = restarted(names_of(restart), resolved.client_ids)
     becomes, of_ids = ids_afterwards(restarting or resolved.client_ids, resolved.client_ids, ids)
@@ -108,7 +108,7 @@ def restarted(texts: Sequence[str], client_ids: Sequence[str]) -> tuple[str, ...
         fitting = {text} if text in client_ids else {each for each in client_ids if fnmatchcase(each, text)}
         if not fitting:
             hint = suggestion("consumers", text, client_ids)
-            raise UsageError(f"--restart {text}: it is not in the group", hint=hint, code="not-in-group")
+            raise DataError(f"--restart {text}: it is not in the group", hint=hint, code="not-in-group")
         found |= fitting
     return tuple(sort_client_ids(found))
 

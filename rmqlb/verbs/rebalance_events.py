@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from rmqlb.engine.plan.changes import placeholders
 from rmqlb.engine.rebalance.simulate import ENDS, renamed_apart, restarts
-from rmqlb.errors import UsageError
+from rmqlb.errors import DataError, UsageError
 from rmqlb.model.group_scenario import Event, EventKind
 from rmqlb.model.message_queue import sort_client_ids, sort_key
 from rmqlb.model.result import INFO, Finding
@@ -95,6 +95,9 @@ class TypedEvent(Struct, frozen=True):
         """The error, with the right syntax as its hint if there is no better one."""
         return UsageError(f"{self.option}: {why}", hint=hint or self.hint)
 
+    def missing(self, why: str, hint: str) -> DataError:
+        return DataError(f"{self.option}: {why}", hint=hint, code="not-in-group")
+
     def time(self, text: str, *, zero: bool = True) -> int:
         return duration_us(text.strip(), f"{self.option}:", zero=zero)
 
@@ -133,13 +136,17 @@ class TypedEvent(Struct, frozen=True):
         return given
 
 
+_MEANT = {"kill": "crash", "stop": "leave", "remove": "leave", "start": "join", "add": "join", "pause": "freeze"}
+"""Words of other tools, and the event that they mean."""
+
+
 def parse_event(text: str, known: Collection[str] = ()) -> TypedEvent:
     """Split an event into its parts; a known name may look like a name and a time (raises UsageError)."""
     head, *rest = text.split(",")
     verb, more = [*head.split(None, 1), "", ""][:2]
     verb, more = verb.lower(), more.strip()
     if verb not in VERBS:
-        hint = suggestion("events", verb, VERBS)
+        hint = suggestion("events", _MEANT.get(verb, verb), VERBS)
         raise UsageError(f"--event {text!r}: there is no event {verb or 'without a verb'}", hint=hint)
     typed = TypedEvent(text.strip(), verb)
     subject, at, when = (part.strip() for part in more.rpartition("@"))
@@ -370,7 +377,8 @@ class _Expansion(Struct):
         try:
             return self.strategies.name(text, typed.option)
         except UsageError as error:
-            raise typed.wrong(error.problem, error.hint) from error.__cause__
+            problem = f"{typed.option}: {error.problem}"
+            raise type(error)(problem, hint=error.hint or typed.hint, code=error.code) from error.__cause__
 
     def _consumers(self, names: Sequence[str], typed: TypedEvent) -> list[str]:
         """The consumers that are named, in that order; an unknown ID stays, for the check of all events."""
@@ -386,10 +394,10 @@ class _Expansion(Struct):
             elif label:
                 there = f"the {len(labelled)} of the beginning are #0 to #{len(labelled) - 1} in sorted order"
                 hint = there if labelled else "the group is empty at the beginning"
-                raise typed.wrong(f"there is no consumer #{int(label[1])}", hint)
+                raise typed.missing(f"there is no consumer #{int(label[1])}", hint)
             elif not fitting and set(name) & set(_GLOB):
                 why = f"{name} matches no consumer that is there then"
-                raise typed.wrong(why, suggestion("consumers", name, present))
+                raise typed.missing(why, suggestion("consumers", name, present))
             else:
                 found += fitting or [name]
         return found if typed.verb in ENDS else list(dict.fromkeys(found))

@@ -11,7 +11,7 @@ from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.group import Given, Group, resolve
 from rmqlb.engine.plan.changes import placeholders
 from rmqlb.errors import DataError, RmqlbError, UsageError
-from rmqlb.model.result import Finding
+from rmqlb.model.result import Finding, counted
 from rmqlb.model.snapshot import ClusterSnapshot, Wanted, is_pattern
 from rmqlb.verbs.parse import by_consumer, each_matches, names_of, require_members, texts_of
 from rmqlb.verbs.parse import sdk as parse_sdk
@@ -82,6 +82,16 @@ class Selection(Struct, frozen=True):
         patterns = [name for name in self.names if is_pattern(name)]
         each_matches("group", patterns, snapshot.groups, names, snapshot.endpoint)
         return names
+
+    def only(self, snapshot: ClusterSnapshot) -> str | None:
+        """The one group that is meant, for verbs about a single group: by name or by a pattern (raises RmqlbError)."""
+        if not self.several:
+            return next(iter(self.names), None)
+        found = self.names_in(snapshot)
+        if len(found) > 1:
+            text = f"which group? {' '.join(self.names)} matches {counted(len(found), 'group')}"
+            raise UsageError(text, hint=f"name one of {', '.join(found[:8])}", code="which-group")
+        return found[0]
 
     def ask(
         self, snapshot: ClusterSnapshot, ask: Callable[[str | None], tuple[Found, tuple[Finding, ...]]]

@@ -57,7 +57,7 @@ def show_consumers(
     """Show a group's consumers: each running process with its address, version, queues and lag."""
     chosen, strategies, opened = select(group), reported_strategies(strategy_options), reader(source)
     snapshot = opened.fetch(chosen.wanted(opened))
-    name = only_group(snapshot, next(iter(chosen.names), None))
+    name = only_group(snapshot, chosen.only(snapshot))
     (resolved,) = resolve_all(snapshot, [name], strategies.settings_for(list(snapshot.routes), name))
     progress(resolved.title, 0, 0)
     its_unread = unread_of_groups(snapshot).get(name, ())

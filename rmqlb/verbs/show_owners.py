@@ -3,16 +3,14 @@ from typing import Unpack
 
 from msgspec.structs import replace
 
-from rmqlb.engine.allocate.rules import WITHOUT_SETTINGS
 from rmqlb.engine.assignment.brokers import assignment_findings, assignment_questions, compare_assignments
 from rmqlb.engine.assignment.owners import owners_of_group
 from rmqlb.engine.group import Group
 from rmqlb.model.owners import BrokerAssignments, OwnersOfGroups, OwnersReport, owners_of_groups
 from rmqlb.model.result import Finding, Meta, Progress, no_progress, with_meta
-from rmqlb.verbs.parse import texts_of
 from rmqlb.verbs.selection import GroupOptions, select
 from rmqlb.verbs.source import MOST_ASKED, AnySource, Reader, reader
-from rmqlb.verbs.strategies import Strategies
+from rmqlb.verbs.strategies import ALL, Strategies
 
 
 def show_owners(
@@ -30,7 +28,8 @@ def show_owners(
     Several groups, or a pattern, give an OwnersOfGroups.
     """
     own = Strategies(options.get("strategy_options"))
-    names = tuple(dict.fromkeys(own.name(name) for name in texts_of(strategies) or WITHOUT_SETTINGS))
+    names, has_all = own.compared(strategies or ALL)
+    named = not has_all
     own.must_apply(reported=False)
     chosen, opened = select(group, **options), reader(source)
     snapshot = opened.fetch(chosen.wanted(opened))
@@ -39,7 +38,7 @@ def show_owners(
         found = chosen.resolve(snapshot, name, own.settings_for, by_pop=pop_share is not None)
         progress(f"the owners of {found.title}", 0, 0)
         chosen.require_named(found.client_ids)
-        report, findings = owners_of_group(found, names, named=bool(strategies), pop_share=pop_share, explain=explain)
+        report, findings = owners_of_group(found, names, named=named, pop_share=pop_share, explain=explain)
         answers, of_brokers = _by_brokers(found, opened)
         return replace(report, broker_assignments=answers), (*findings, *of_brokers)
 

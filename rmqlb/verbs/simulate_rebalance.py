@@ -76,8 +76,8 @@ def simulate_rebalance(
     chosen = parsed.chosen
     opened = reader(source)
     if not parsed.events and parsed.changes == Changes() and not all_new and duration is None:
-        hint = "say what does: --scale-to 5, --event 'join 1@30s', or --set all-new for its start"
-        raise UsageError("nothing happens to the group", hint=hint)
+        hint = "name it: --scale-to 5, --event 'join 1@30s', or --set all-new for its start"
+        raise UsageError("what changes?", hint=hint, code="nothing-changes")
     whole = "*" in chosen.names and not chosen.given.topics
     wanted = chosen.wanted(opened)
     snapshot = opened.fetch(replace(wanted, several=(), everything=Everything()) if whole else wanted)

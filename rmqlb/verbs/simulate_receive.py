@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from rmqlb.engine.simulate_receive import simulate_receive as engine
 from rmqlb.engine.source_findings import sighting_findings, source_findings
-from rmqlb.errors import UsageError
+from rmqlb.errors import DataError, UsageError
 from rmqlb.model.group import Seen
 from rmqlb.model.limits import LONGEST_US
 from rmqlb.model.message_queue import MessageQueue
@@ -19,7 +19,7 @@ from rmqlb.model.send_scenario import Failure
 from rmqlb.model.simulate_receive import MOST_RECEIVED, SECOND_US, QueueRate, ReceiveReport, ReceiveScenario
 from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting, Wanted, suggestion
 from rmqlb.verbs.amounts import rate
-from rmqlb.verbs.parse import conditions, must_differ, queue_number
+from rmqlb.verbs.parse import conditions, must_differ, named_topic, queue_number
 from rmqlb.verbs.source import Reader
 
 _DEFAULT_MESSAGES = 1000
@@ -52,10 +52,9 @@ def simulate_receive(
     parsed = conditions(fail_on, engine.RECEIVE_FIGURES)
     if not callable(source):
         snapshot = _given(source, topic or _GIVEN)
-    elif topic is None:
-        raise UsageError("which topic?", hint="name the one that is received from with --topic", code="which-topic")
     else:
-        snapshot = source().fetch(Wanted((topic,), groups=False))
+        wanted = Wanted((named_topic(topic),), groups=False)
+        snapshot = source().fetch(wanted)
     route = snapshot.route(topic or _GIVEN)
     queues = engine.readable_queues(route)
     counts = Counter(queue.broker_name for queue in queues)
@@ -125,7 +124,7 @@ def _place(about: str, option: str, queues: Sequence[MessageQueue], brokers: Seq
             return broker, int(number)
         raise UsageError(f"{option}: {broker} has no queue {int(number)} of topic {topic} to receive from")
     hint = suggestion("brokers", about, brokers)
-    raise UsageError(f"{option}: topic {topic} has no broker {about}", hint=hint, code="unknown-broker")
+    raise DataError(f"{option}: topic {topic} has no broker {about}", hint=hint, code="unknown-broker")
 
 
 def _lasting(scenario: ReceiveScenario, queues: Sequence[MessageQueue]) -> tuple[ReceiveScenario, tuple[Finding, ...]]:

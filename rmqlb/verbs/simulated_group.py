@@ -258,7 +258,8 @@ def rates(texts: Sequence[str], topics: Sequence[str]) -> Mapping[str, float]:
     for text in texts:
         topic, _, value = text.rpartition("=")
         if topic and topic not in topics:
-            raise UsageError(f"--rate {text}: topic {topic} is not simulated", hint=suggestion("topics", topic, topics))
+            hint = suggestion("topics", topic, topics)
+            raise DataError(f"--rate {text}: topic {topic} is not simulated", hint=hint, code="topic-not-found")
         if topic in given:
             raise UsageError(f"--rate {text}: {topic or 'the rate of each topic'} is given twice", code="given-twice")
         is_none = re.fullmatch(r"0(?:\.0+)?(?:/[smh])?", value.strip())

@@ -4,7 +4,6 @@ from math import fsum
 
 from msgspec.structs import replace
 
-from rmqlb.engine.allocate.rules import WITHOUT_SETTINGS
 from rmqlb.engine.assignment.assign import runnable
 from rmqlb.engine.assignment.consumers import is_orderly
 from rmqlb.engine.group import Group
@@ -16,7 +15,7 @@ from rmqlb.engine.source_findings import one_broker_findings
 from rmqlb.errors import DataError, UsageError
 from rmqlb.model.result import INFO, Finding, Meta, Progress, counted, no_progress, with_meta
 from rmqlb.model.size_group import MOST_SIZE, GroupSize, SizedTopic, SizeQuestion
-from rmqlb.model.snapshot import ClusterSnapshot, Wanted
+from rmqlb.model.snapshot import ClusterSnapshot, Wanted, is_pattern
 from rmqlb.verbs.parse import conditions
 from rmqlb.verbs.selection import select
 from rmqlb.verbs.simulated_group import rates as parse_rates
@@ -25,7 +24,6 @@ from rmqlb.verbs.source import Earlier, Reader
 from rmqlb.verbs.strategies import Strategies
 
 _USUAL_IMBALANCE, _USUAL_UTILISATION = 1.1, 0.8
-_ALL = "all"
 
 
 def size_group(
@@ -54,17 +52,17 @@ def size_group(
     has_rate = bool(rates) or rates_since is not None
     question, assumed = _usual_limits(question, has_rate=has_rate)
     named = Strategies(strategy_options)
-    names: list[str] = []
-    for text in strategies:
-        names += WITHOUT_SETTINGS if text.lower() == _ALL else [named.name(text)]
-    names = list(dict.fromkeys(names))
+    names, has_all = named.compared(strategies)
     named.must_apply(reported=not names)
     chosen = select(topics=topics, sdk=sdk, include_retry=include_retry)
     if group is None and not topics and source.live:
         hint = "name it with --group; of a group that does not run yet name only its topics, with --topic"
         raise UsageError("which group?", hint=hint, code="which-group")
     wanted = Wanted(chosen.given.topics or None, group, retry=include_retry)
+    if group is not None and is_pattern(group):
+        wanted = replace(wanted, group=None, several=(group,))
     snapshot = source.fetch(replace(wanted, evidence=has_rate))
+    group = select(group).only(snapshot)
     if _is_new(snapshot, group, topics):
         chosen = select(topics=topics, consumers=1, sdk=sdk, include_retry=include_retry)
     found = chosen.resolve(snapshot, group, named.settings_for, strategy=names[0] if names else None)
@@ -73,7 +71,7 @@ def size_group(
     if has_rate:
         work.require(consume_us, more_queues=question.queues_per_broker is not None)
     present = () if found.assumed else found.client_ids
-    if any(text.lower() == _ALL for text in strategies):
+    if has_all:
         names = list(runnable(names, replace(found.members, client_ids=present)))
     question = replace(
         question,

@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from rmqlb.engine.allocate import full_name, names_inside
-from rmqlb.engine.allocate.rules import PINNED, WRAPPERS
+from rmqlb.engine.allocate.rules import JAVA_CLASSES, NAMES, PINNED, WITHOUT_SETTINGS, WRAPPERS
 from rmqlb.engine.allocate.strategy import DEFAULT_VIRTUAL_NODES, Settings, with_function
 from rmqlb.errors import UsageError
 from rmqlb.model.limits import MOST_VIRTUAL_NODES
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 
 OPTION = "--strategy-option"
+ALL = "all"
+"""Stands for all strategies that need no settings, where strategies are compared."""
 _FILE = r"(?s)(?P<path>.+\.py)(?::(?P<name>.*))?"
 _LONGEST_FILE = 1024 * 1024
 
@@ -80,6 +82,13 @@ class Strategies:
     def optional(self, text: str | None, option: str = "--strategy") -> str | None:
         return None if text is None else self.name(text, option)
 
+    def compared(self, texts: str | Sequence[str] | None) -> tuple[list[str], bool]:
+        """The strategies of an option that may be given several times, each once; and whether `all` is among them."""
+        given = texts_of(texts)
+        has_all = any(text.lower() == ALL for text in given)
+        found = [self.name(text) for text in given if text.lower() != ALL]
+        return list(dict.fromkeys([*found, *(map(self.name, WITHOUT_SETTINGS) if has_all else ())])), has_all
+
     def _name(self, text: str, option: str) -> str:
         outer, dash, rest = text.partition("-")
         if dash and outer.upper() in WRAPPERS and is_file(text):
@@ -89,8 +98,12 @@ class Strategies:
 
             name, self.settings = with_function(from_file(text, option, STRATEGY), self.settings)
             return name
-        full_name(text.upper(), self.settings)
-        return text.upper()
+        if text.lower() == ALL:
+            hint = "run it once for each; show-owners, plan-rebalance and size-group compare --strategy all"
+            raise UsageError(f"{option} {text}: one strategy is needed here", hint=hint)
+        name = _known_spelling(text)
+        full_name(name, self.settings)
+        return name
 
     @property
     def sources(self) -> tuple[str, ...]:
@@ -131,6 +144,24 @@ def reported_strategies(options: str | Sequence[str]) -> Strategies:
     strategies = Strategies(options)
     strategies.must_apply(reported=True)
     return strategies
+
+
+def _known_spelling(text: str) -> str:
+    """RocketMQ's name of a strategy that is spelled in another way: consistent-hash, averagely, or its Java class."""
+    names = {"average": "AVG", "averagely": "AVG", "circle": "AVG_BY_CIRCLE", "averagelybycircle": "AVG_BY_CIRCLE"}
+    for name in NAMES:
+        letters = name.lower().replace("_", "")
+        names |= {letters: name, letters.replace("avg", "average"): name}
+    classes = {java.rpartition(".")[2].lower(): name for java, name in JAVA_CLASSES.items()}
+    names |= classes | {java.removeprefix("allocatemessagequeue"): name for java, name in classes.items()}
+    typed = re.sub(r"[-_ ]", "", text.rpartition(".")[2].lower())
+    if typed in names:
+        return names[typed]
+    for name in sorted(WRAPPERS, key=len, reverse=True):
+        inner = typed.removeprefix(name.lower().replace("_", ""))
+        if inner != typed and inner in names:
+            return f"{name}-{names[inner]}"
+    return text.upper()
 
 
 def is_file(text: str) -> bool:

@@ -27,7 +27,7 @@ EXPLANATIONS = explanations()
 NONSENSE = """
 N X K P R N,… [BROKER=]N [TOPIC=]R TIME TIME,… NAME=VALUE YYYY-MM-DD SIZE [BROKER=]SPEC
 CONDITION KEY=GLOB KEY=VALUE GLOB=ZONE OLD=NEW FROM=TO BROKER:QUEUE STRATEGY STRATEGY|all VERSION GROUP TOPIC GLOB BROKER
-SEVERITY CODE COMMAND FORMAT SHARE N..M DAYS LIMIT=N SDK[@VERSION] TYPE URL [BROKER[:QUEUE]=]R N@TIME ID|all
+GROUP… TOPIC… SEVERITY CODE COMMAND FORMAT SHARE N..M DAYS LIMIT=N SDK[@VERSION] TYPE URL [BROKER[:QUEUE]=]R N@TIME ID|all
 """
 """Metavars of which no text is right."""
 BY_METAVAR = {
@@ -118,7 +118,7 @@ ONCE = [
 each_option = every_case(("command", "option"), ONCE, ids=lambda page: getattr(page, "typed", None) or str(page.names))
 
 
-NEEDED_WITH = {"--source": "source", "--event": "group", "--fail": "topic", "--warehouse": "warehouse", "--policy": "policy"}  # fmt: skip
+NEEDED_WITH = {"--source": "source", "--event": "group", "--fail": "topic", "--key": "topic", "--warehouse": "warehouse", "--policy": "policy"}  # fmt: skip
 
 
 def needs(command: CommandPage) -> set[str]:
@@ -150,6 +150,8 @@ def must_be_told(stderr: str, code: int | None, *names: str) -> None:
 def test_a_value_that_makes_no_sense_is_told(command: CommandPage, option: OptionPage) -> None:
     wrong = nonsense_for(command, option)
     line = given(command, option, wrong) if option.names else [*command.path, wrong, *NEEDED.get(command.typed, ())]
+    if not (option.names or option.required):  # the same as an option, which the line has
+        line = [*base(command), wrong]
     ran = run(*line)
     assert (ran.code in (ExitCode.USAGE, ExitCode.DATA), ran.stdout) == (True, ""), (line, ran)
     must_be_told(ran.stderr, ran.code, wrong, *option.names)

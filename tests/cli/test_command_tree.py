@@ -73,7 +73,7 @@ def test_help_has_one_form_and_is_one_screen(command: CommandPage) -> None:
 def test_help_is_no_markup_in_colour_on_request_and_in_the_order_of_panels() -> None:
     assert command_help("Take [red]a[/red] or [ID=]b.\n\nMore.") == r"Take \[red]a\[/red] or [ID=]b."
     panels = re.findall(r"^╭─ ([^─]+) ─", run("plan-rebalance", "--help").stdout, re.MULTILINE)
-    assert (panels[0], panels[-2:]) == ("Options", ["Connection", "Output"])
+    assert (panels[:2], panels[-2:]) == (["Arguments", "Options"], ["Connection", "Output"])
     assert "\x1b" not in start("show-route", "--help").stdout
     assert "\x1b" in start("show-route", "--help", env={"FORCE_COLOR": "1"}).stdout
 

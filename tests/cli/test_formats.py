@@ -43,14 +43,16 @@ def test_every_format_is_the_same_result_each_time(line: tuple[str, ...]) -> Non
 
 
 def test_csv_has_the_same_columns_whatever_is_known() -> None:
-    unknown = run("plan-rebalance", "-s", "-", "-o", "csv", stdin=snapshot_text("T", clientIds=["a"]))
+    unknown = run("plan-rebalance", "-s", "-", "--add", "0", "-o", "csv", stdin=snapshot_text("T", clientIds=["a"]))
     assert unknown.stdout.splitlines()[0] == run(*PLAN, "-o", "csv").stdout.splitlines()[0]
 
 
 @every_case("fmt", ["table", "plain", "markdown"])
 def test_nothing_is_cut_or_wrapped_in_a_pipe(fmt: str) -> None:
     long = "10.0.0.1@" + "1234567890" * 15
-    shown = run("plan-rebalance", "-s", "-", "-o", fmt, stdin=snapshot_text("T", number=3, clientIds=[long])).stdout
+    shown = run(
+        "plan-rebalance", "-s", "-", "--add", "0", "-o", fmt, stdin=snapshot_text("T", number=3, clientIds=[long])
+    ).stdout
     assert sum(line.count(long) for line in shown.splitlines()) >= (3 if fmt == "plain" else 1)
 
 
@@ -139,7 +141,9 @@ def test_one_explanation_and_all_of_them_have_one_shape() -> None:
 
 
 def test_the_code_at_the_end_of_a_line_is_the_one_to_explain() -> None:
-    said = run("plan-rebalance", "-s", SKEWED, "--topic", "Skewed", "--consumers", "a,a").stderr.splitlines()
+    said = run(
+        "plan-rebalance", "-s", SKEWED, "--topic", "Skewed", "--consumers", "a,a", "--add", "0"
+    ).stderr.splitlines()
     failed = run("show-route", "-s", EXAMPLE, "--topic", "Skewd").stderr.splitlines()[:1]
     codes = [line[line.rindex("[") :] for line in (*said, *failed) if line.endswith("]")]
     assert codes == ["[duplicate-client-id]", "[assumed-strategy]", "[topic-not-found]"]

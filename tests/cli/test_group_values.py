@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from rmqlb.engine.rebalance.simulate import in_order
-from rmqlb.errors import UsageError
+from rmqlb.errors import DataError, UsageError
 from rmqlb.model.group_scenario import TIMER_NAMES, Event, Timers
 from rmqlb.model.route import TopicQueueMappingInfo
 from rmqlb.verbs import parse as values
@@ -42,7 +42,7 @@ PAIR = "h@7#100 h@7#101"
 EVENTS: list[tuple[str, str, str]] = [
     ("join 10.0.0.9@x#1@30s", "", "join 30 10.0.0.9@x#1"),
     (f"leave {B}@1m30s; LEAVE  {B} @ 250ms ", "", f"leave 90 {B}; leave 0.25 {B}"),
-    (f"crash {A}@0; host-loss {V6}@2.5; pull-stall {B}@30s", "", f"crash 0 {A}; host-loss 2.5 {V6}; pull-stall 30 {B}"),
+    (f"crash {A}@0; host-loss {V6}@2.5s; pull-stall {B}@30s", "", f"crash 0 {A}; host-loss 2.5 {V6}; pull-stall 30 {B}"),
     ("leave #0@30s; leave #3@30s", "", f"leave 30 {A}; leave 30 {V6}"),
     ("broker-loss broker-b@30s; broker-up broker-c@90s", "", "broker-loss 30 broker-b; broker-up 90 broker-c"),
     # a new broker and a changed route may have numbers of queues
@@ -179,7 +179,7 @@ def test_every_text_is_events_or_one_line(parts: list[tuple[str, str, str, list[
     try:
         found, _ = events(texts, IDS, [ORDERS])
         ordered = in_order(found, IDS, [ORDERS])
-    except UsageError as error:
+    except (DataError, UsageError) as error:
         assert error.message
     else:
         assert sorted(event.at_us for event in found) == [event.at_us for event in ordered]

@@ -136,10 +136,10 @@ def test_who_may_read_what_by_pop_is_shown_live_and_offline(pop: tuple[Replay, .
         assert data["popTopics"] == [known | {"queues": [queue | {"consumers": before}]}]
         alone = data_of("show-owners", *source, "-t", "PopT")
         assert (alone["queues"], alone["strategies"], alone["popTopics"]) == ([], [], data["popTopics"])
-        plan = data_of("plan-rebalance", *source, "--add", "p2")
+        plan = data_of("plan-rebalance", *source, "--add", "p2@1")
         assert [topic["topic"] for topic in plan["topics"]] == ["PullT"]
         (popped,) = plan["popTopics"]
-        assert popped["queues"] == [queue | {"consumersBefore": before, "consumersAfter": [*before, "p2"]}]
+        assert popped["queues"] == [queue | {"consumersBefore": before, "consumersAfter": [*before, "p2@1"]}]
 
 
 def test_show_owners_compares_what_brokers_assign_live_and_asks_nobody_offline(
@@ -244,10 +244,10 @@ def test_offsets_and_lag_of_a_group_behind_a_proxy_are_shown(tmp_path: Path) -> 
                 )
 
 
-@every_case("command", ["show-owners", "plan-rebalance", "plan-rollout"])
-def test_a_group_that_nobody_consumes_says_so_and_not_that_there_is_no_route(command: str) -> None:
+@every_case("command", [("show-owners",), ("plan-rebalance", "--add", "0"), ("plan-rollout",)])
+def test_a_group_that_nobody_consumes_says_so_and_not_that_there_is_no_route(command: tuple[str, ...]) -> None:
     for brokers in serving(grpc_group(0)):
-        ran = run(command, *at(brokers), "-g", "grpc-svc")
+        ran = run(*command, *at(brokers), "-g", "grpc-svc")
         failed = error_of(ran.stderr)
         assert failed.message == (
             "no consumer of group grpc-svc is visible, no receive request of it waits at a broker: "
@@ -259,7 +259,7 @@ def test_a_group_that_nobody_consumes_says_so_and_not_that_there_is_no_route(com
 
 def test_messages_that_both_brokers_gave_out_in_the_last_minute_are_a_sign_too() -> None:
     for brokers in serving(grpc_group(None, tps=2.5)):
-        failed = error_of(run("plan-rebalance", *at(brokers), "-g", "grpc-svc").stderr)
+        failed = error_of(run("plan-rebalance", *at(brokers), "-g", "grpc-svc", "--add", "0").stderr)
         assert re.search(r"they gave it 5 messages per second .* are probably connected to a Proxy", failed.message)
 
 
@@ -294,7 +294,7 @@ def test_a_dashboard_tells_when_what_the_group_read_last_was_stored(age_s: int, 
         server.answers[offsets, "consumerGroup=order-svc"] = json.dumps(body).encode()
         offline = failure("CODE: 206  DESC: Not found the consumer group connection")
         server.answers["/consumer/consumerConnection.query", "consumerGroup=order-svc"] = offline
-        failed = error_of(run("plan-rebalance", "-s", server.url, "-g", "order-svc").stderr)
+        failed = error_of(run("plan-rebalance", "-s", server.url, "-g", "order-svc", "--add", "0").stderr)
     assert failed.code == code
     assert ("probably connected to a Proxy" in failed.message) == (code == "behind-proxy")
 

@@ -19,7 +19,7 @@ from tests.support.mismatches import every_case
 from tests.support.replay_dashboard import Replay, dashboard, silent
 
 PLAN = ("plan-rebalance", "-s", EXAMPLE, "-g", "order-svc", "--add", "1")
-WIDE = "plan-rebalance -s wide.json --topic T --consumers 2000"
+WIDE = "plan-rebalance -s wide.json --topic T --add 0 --consumers 2000"
 WIDE_ROUTE = b'{"queueDatas":[{"brokerName":"a","readQueueNums":5000,"perm":6}],"brokerDatas":[]}'
 
 

@@ -168,9 +168,9 @@ ERRORS = """
     plan-rebalance -s FILE --read-queues EVIL=x
     plan-rebalance -s FILE --strategy EVIL
     plan-rebalance -s FILE --fail-on EVIL
-    plan-rebalance -s FILE --strategy CONFIG --strategy-option queues=LISTS
+    plan-rebalance -s FILE --strategy CONFIG --strategy-option queues=LISTS --add 0
     plan-rebalance -s FILE --consumers @/nonexistent/EVIL
-    plan-rebalance -s MODEL
+    plan-rebalance -s MODEL --add 0
     simulate-rebalance -s FILE --event EVIL
     simulate-rebalance -s FILE --event 'join 1@5s' --strategy AVG --svg /nonexistent/EVIL
     simulate-send -s FILE -t TOPIC --fail *:EVIL

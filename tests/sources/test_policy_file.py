@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rmqlb.engine.allocate.rules import NAMES
-from rmqlb.errors import UsageError
+from rmqlb.errors import DataError, UsageError
 from rmqlb.model.policy import LIMITS, Limit, Policy, Rule, Waiver
 from rmqlb.sources.formats.yaml_text import read_yaml
 from rmqlb.sources.user_files import policy_file
@@ -71,7 +71,7 @@ def test_a_file_that_is_too_large_or_no_text_is_refused(tmp_path: Path) -> None:
     assert caught.value.hint == "a policy has at most 1 MB"
     with pytest.raises(UsageError, match="line 2 is not UTF-8 text"):
         read(b"rules:\n\xff", tmp_path)
-    with pytest.raises(UsageError, match=r"--policy none\.yaml: No such file"):
+    with pytest.raises(DataError, match=r"--policy none\.yaml: No such file"):
         read_policy("none.yaml", NAMES)
 
 

@@ -9,7 +9,7 @@ _members, _route = Panel("What changes: consumers"), Panel("What changes: route"
 
 
 class ChangeOptions(Options):
-    scale_to: int | None = _members("N", "N consumers in the end: add, or remove the last.", min=0, max=MOST_CONSUMERS)
+    scale_to: Text = _members("N", "N consumers in the end: add, or remove the last.")
     add: Texts = _members("N|ID", "Add N consumers or this one.")
     remove: Texts = _members("N|ID", "Remove the last N in sorted order or this one.")
     replace_ids: Texts = _members("--replace OLD=NEW", "One id goes, another comes.")
@@ -27,7 +27,8 @@ class ChangeOptions(Options):
         from rmqlb.verbs import parse
 
         return super().arguments() | {
-            "add": [parse.count_or_id(text, "--add") for text in self.add or ()],
+            "scale_to": None if self.scale_to is None else parse.scale_to(self.scale_to, MOST_CONSUMERS),
+            "add": [parse.added(text) for text in self.add or ()],
             "remove": [parse.count_or_id(text, "--remove") for text in self.remove or ()],
             "replace_ids": [parse.pair(text, "--replace") for text in self.replace_ids or ()],
         }

@@ -3,13 +3,14 @@
 Typer then sees them as if they had been written there; the command gets the filled-in groups.
 """
 
+import os
 import re
 from collections.abc import Callable, Collection, Mapping
 from functools import partial, wraps
 from inspect import Parameter, Signature, signature
 from typing import Any, ClassVar, Self, dataclass_transform, get_type_hints
 
-from typer import Option
+from typer import Argument, Option
 
 from rmqlb.cli.click import get_current_context
 from rmqlb.cli.settings import resolve_options
@@ -29,6 +30,7 @@ class Declared:
         stdin: the value that reads stdin, which one option of a command line may do.
         for_verb: False keeps the option from the verb's arguments.
         is_setting: `--set NAME=VALUE` sets the field, which is no option of its own.
+        positional: the option's value may also be given alone, as an argument of this metavar.
     """
 
     def __init__(
@@ -40,9 +42,10 @@ class Declared:
         stdin: str | None = None,
         for_verb: bool = True,
         is_setting: bool = False,
+        positional: str | None = None,
         **settings: Any,
     ) -> None:
-        self.is_setting = is_setting
+        self.is_setting, self.positional = is_setting, positional
         if is_setting:
             self.names, self.default, self.has_variable = [spelling], default, has_variable
             self.stdin, self.for_verb, self.settings = stdin, for_verb, settings
@@ -62,6 +65,29 @@ class Declared:
             more["envvar"] = f"RMQLB_{name.upper()}"
         option = Option(self.default, *self.spellings(name), **(self.settings | more))
         return Parameter(name, Parameter.KEYWORD_ONLY, default=option, annotation=kind)
+
+    def argument(self, name: str, kind: Any) -> Parameter:
+        """The option's value as an argument, which may be left out."""
+        option = self.spellings(name)[-1]
+        text = f"The same as {option}."
+        argument = Argument(None, metavar=f"{self.positional}{'…' if kind == Texts else ''}", help=text)
+        return Parameter(_argument(name), Parameter.KEYWORD_ONLY, default=argument, annotation=kind)
+
+    def merged(self, name: str, typed: Any, value: Any) -> Any:
+        """The option's value and the argument's as one (raises UsageError)."""
+        for each in [typed] if isinstance(typed, str) else typed:
+            if "://" in each or os.path.isfile(each):
+                what = (self.positional or "").lower()
+                raise UsageError(f"{each} is a source, not a {what}", hint=f"name the source with -s: -s {each}")
+        if isinstance(typed, str) and value is not None and value != typed:
+            option = self.spellings(name)[-1]
+            problem = f"{typed} and {option} {value}: one {(self.positional or '').lower()} is meant"
+            raise UsageError(problem, hint="leave one of them out", code="given-twice")
+        return typed if isinstance(typed, str) else [*typed, *(value or ())]
+
+
+def _argument(name: str) -> str:
+    return f"{name}_argument"
 
 
 class Panel:
@@ -139,6 +165,8 @@ def command(
     hints = get_type_hints(function, include_extras=True)
     groups = {name: hint for name, hint in hints.items() if isinstance(hint, type) and issubclass(hint, Options)}
     parameters: list[Parameter] = []
+    fields = (field for group in groups.values() for field in group.fields.items())
+    positional = {name: declared for name, declared in fields if declared is not None and declared.positional}
     for name, parameter in signature(function).parameters.items():
         if name in groups:
             parameters += _parameters(groups[name], without, formats)
@@ -147,9 +175,13 @@ def command(
 
     @wraps(function)
     def spread(**values: Any) -> None:
+        for name, declared in positional.items():
+            if typed := values.pop(_argument(name), None):
+                values[name] = declared.merged(name, typed, values[name])
         settled = resolve_options(get_current_context(), formats)
         context = {"active_context": settled.active_context, "ignored_context_note": settled.ignored_context_note}
         given = values | settled.values() | context
+        given |= {name: str(given[name]).lower() for name in ("output", "color") if given.get(name) is not None}
         filled = {
             name: group(**{field: given[field] for field in group.fields if field in given})
             for name, group in groups.items()
@@ -184,4 +216,6 @@ def _parameters(group: type[Options], without: Collection[str], formats: tuple[s
         more = {} if only is None else {"help": f"Output format: {', '.join(only)}; default: {only[0]}."}
         if declared is not None and not declared.is_setting and name not in without:
             found.append(declared.parameter(name, hints[name], more))
+            if declared.positional:
+                found.append(declared.argument(name, hints[name]))
     return found

@@ -76,7 +76,7 @@ class PolicyOptions(StrategyOptions):
 
 
 class OneGroup(StrategyOptions):
-    group: Text = own("-g GROUP", "Consumer group; may be left out when there is one.")
+    group: Text = own("-g GROUP", "Consumer group; may be left out when there is one.", positional="GROUP")
 
 
 class OneGroupOnTopics(OneGroup):
@@ -100,7 +100,9 @@ class GroupOptions(OneGroupOnTopics):
 
 class GroupsOptions(GroupOptions):
     group: Texts = own(  # type: ignore[assignment]
-        "-g GROUP", "Consumer groups, by name or as 'pay-*'; repeatable; may be left out when there is one."
+        "-g GROUP",
+        "Consumer groups, by name or as 'pay-*'; repeatable; may be left out when there is one.",
+        positional="GROUP",
     )
     explain: bool = written.flag("Say why each queue goes where it goes.")
 

@@ -69,7 +69,7 @@ def _matching(name: str, brokers: Sequence[str], topic: str, option: str) -> lis
     matching = [broker for broker in brokers if broker == name or fnmatchcase(broker, name)]
     if not matching:
         hint = suggestion("brokers", name, brokers)
-        raise UsageError(f"{option}: topic {topic} has no broker {name}", hint=hint, code="unknown-broker")
+        raise DataError(f"{option}: topic {topic} has no broker {name}", hint=hint, code="unknown-broker")
     return matching
 
 

@@ -44,7 +44,7 @@ class GroupRecorder:
         schedule: Schedule,
         terminal: Terminal,
     ) -> None:
-        self._reader, self._group, self._topics, self._settings = reader, group, topics, settings
+        self._reader, self.group, self._topics, self._settings = reader, group, topics, settings
         self._schedule, self._terminal = schedule, terminal
         self._follower = Follower(group, round(schedule.every_s * 1000))
         self._wanted = Wanted(topics or None, group)
@@ -58,10 +58,10 @@ class GroupRecorder:
             began, asked_at = time.monotonic(), _now_ms()
             first = self._reader.fetch(self._wanted)
             answered_at = _now_ms(up=True)
-            group = Group(first, self._group, given=Given(assume=None), gaps=gaps(first))
+            group = Group(first, self.group, given=Given(assume=None), gaps=gaps(first))
             group.must_share()
             findings = planning_findings(group)
-            self._add(look_of(first, self._group, asked_at, answered_at, self._topics, self._settings))
+            self._add(look_of(first, self.group, asked_at, answered_at, self._topics, self._settings))
             self._reader = self._reader.hurried(2 * self._schedule.every_s)
             with terminal.progress(verb="recording", beside_rows=terminal.format == "jsonl") as progress:
                 terminal.repeating = True
@@ -85,7 +85,7 @@ class GroupRecorder:
                     return "time"
                 changed = follower.changed_queues
                 news = f"{counted(changed, 'queue')} changed owners" if changed else "no change"
-                so_far = f"{self._group}: {counted(follower.looks, 'look')}, {news}"
+                so_far = f"{self.group}: {counted(follower.looks, 'look')}, {news}"
                 progress(f"{so_far}, at most {duration(round(left) * 1000)} left", 0, 0)
                 wait_for_next(wait)
                 look_began = time.monotonic()
@@ -100,7 +100,7 @@ class GroupRecorder:
             snapshot = self._reader.fetch(replace(self._wanted, unasked=resting))
             self._let_rest(snapshot.unread, resting)
             answered_at = max(_now_ms(up=True), asked_at)
-            look = look_of(snapshot, self._group, asked_at, answered_at, self._topics, self._settings)
+            look = look_of(snapshot, self.group, asked_at, answered_at, self._topics, self._settings)
         except (DataError, EndpointError) as error:
             look = Look(asked_at, max(_now_ms(up=True), asked_at), failed=error.message)
         self._add(look)

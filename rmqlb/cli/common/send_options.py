@@ -18,7 +18,7 @@ def _help(field: str, more: str = "") -> str:
 
 
 class SendOptions(SettingsOptions):
-    topic: Text = own("-t TOPIC", "The topic that is sent to.")
+    topic: Text = own("-t TOPIC", "The topic that is sent to.", positional="TOPIC")
     fail: Texts = _failures("BROKER[@FROM-TO][:KIND]", "A broker, or a pattern of them, that fails; repeatable.")
     round_trip: Texts = _failures(
         "[BROKER=]SPEC",

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from rmqlb.engine.allocate.strategy import Settings, StrategyFunction
 from rmqlb.engine.arguments import kind_of, quietly, shortened, thrown
-from rmqlb.errors import CustomStrategyError, DataError
+from rmqlb.errors import CustomAnswerError, CustomStrategyError
 from rmqlb.model.message_queue import MessageQueue
 
 _MOST_TIMES = 10
@@ -68,5 +68,5 @@ class CustomStrategy:
         self._returned.update(answer)
         return list(dict.fromkeys(answer))
 
-    def _wrong(self, what: str, hint: str) -> DataError:
-        return DataError(f"strategy {self._name} {what}", hint=hint, code="custom-answer")
+    def _wrong(self, what: str, hint: str) -> CustomAnswerError:
+        return CustomAnswerError(f"strategy {self._name} {what}", hint=hint)

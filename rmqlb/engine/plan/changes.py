@@ -9,7 +9,7 @@ from itertools import count, islice
 from msgspec import Struct
 from msgspec.structs import replace
 
-from rmqlb.errors import UsageError
+from rmqlb.errors import DataError, UsageError
 from rmqlb.model.message_queue import sort_client_ids
 from rmqlb.model.result import counted
 from rmqlb.model.route import MASTER_ID, PERM_READ, PERM_WRITE, BrokerData, QueueData, TopicRouteData
@@ -180,7 +180,7 @@ def _without_master(route: TopicRouteData, name: str) -> TopicRouteData:
     broker = route.broker(name)
     if broker is None or not broker.has_master:
         text = f"--remove-master {name}: broker {name} of topic {route.topic} has no master"
-        raise UsageError(text, hint="--remove-broker loses its slaves too", code="unknown-broker")
+        raise DataError(text, hint="--remove-broker loses its slaves too", code="unknown-broker")
     slaves = {number: address for number, address in broker.broker_addrs.items() if number != MASTER_ID}
     if not slaves:
         return _without_broker(route, name)
@@ -210,7 +210,7 @@ def _with_broker(route: TopicRouteData, broker: NewBroker) -> TopicRouteData:
 def _must_be_in(members: list[str], client_id: str, option: str) -> None:
     if client_id not in members:
         hint = suggestion("consumers", client_id, set(members))
-        raise UsageError(f"{option} {client_id}: it is not in the group", hint=hint, code="not-in-group")
+        raise DataError(f"{option} {client_id}: it is not in the group", hint=hint, code="not-in-group")
 
 
 def _must_have(route: TopicRouteData, name: str, option: str) -> None:
@@ -220,4 +220,4 @@ def _must_have(route: TopicRouteData, name: str, option: str) -> None:
 def _must_be_among(names: set[str], name: str, option: str, have: str) -> None:
     if name not in names:
         hint = suggestion("brokers", name, names)
-        raise UsageError(f"{option} {name}: {have} no such broker", hint=hint, code="unknown-broker")
+        raise DataError(f"{option} {name}: {have} no such broker", hint=hint, code="unknown-broker")

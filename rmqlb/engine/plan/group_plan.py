@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from msgspec.structs import replace
 
 from rmqlb.engine.allocate.conformance import own_findings
-from rmqlb.engine.allocate.rules import WITHOUT_SETTINGS
 from rmqlb.engine.assignment.brokers import ANY_QUEUE
 from rmqlb.engine.assignment.consumers import mixed_finding, nobody_online, sort_findings
 from rmqlb.engine.assignment.owners import must_ask_a_strategy, popped_topics
@@ -26,12 +25,18 @@ from rmqlb.model.route import TopicRouteData
 
 
 def plan_group(
-    group: Group, changes: Changes, *, explain: bool = False, all_strategies: bool = False, pop_share: int | None = None
+    group: Group,
+    changes: Changes,
+    *,
+    explain: bool = False,
+    compared: Sequence[str] = (),
+    pop_share: int | None = None,
 ) -> tuple[RebalancePlan, tuple[Summary, ...], tuple[Finding, ...]]:
     """The group's plan, its summary for each order in which new client IDs may sort, and the findings.
 
-    With `pop_share` all topics count as consumed by POP with this `popShareQueueNum`. Raises DataError where consumers
-    do not own the queues or the owners are unknown, UsageError where the change contradicts the group.
+    The plan's comparison has the same change under each strategy of `compared`. With `pop_share` all topics count as
+    consumed by POP with this `popShareQueueNum`. Raises DataError where consumers do not own the queues or the owners
+    are unknown, UsageError where the change contradicts the group.
     """
     group.must_share(broadcasting=True, pop=True)
     given = (("--pop-share", pop_share), ("--strategy", group.given.strategy), ("--to-strategy", changes.to_strategy))
@@ -57,8 +62,8 @@ def plan_group(
         group.name, before, after, states=group.states, changes=change, placeholders=invented, explain=explain
     )
     plan, places = over_places(plan, before, after, joiners, group.states)
-    if all_strategies:
-        plan = compare(plan, before, after, WITHOUT_SETTINGS, joiners)
+    if compared:
+        plan = compare(plan, before, after, compared, joiners)
     strategy, seen = group.given.strategy, None if group.assumed else group.seen
     old, of_old = popped_topics(group, group.popped_routes, group.client_ids, strategy, pop_share)
     # After the change all brokers list the same consumers.

@@ -26,7 +26,7 @@ from rmqlb.engine.rebalance.consumer import Client
 from rmqlb.engine.rebalance.environment import GroupEnvironment, Shares
 from rmqlb.engine.rebalance.profile import consumer_profile_of
 from rmqlb.engine.rebalance.timelines import EventLog, timelines
-from rmqlb.errors import RmqlbError, UsageError
+from rmqlb.errors import DataError, RmqlbError, UsageError
 from rmqlb.model.group import ConsumerType, QueueState, States
 from rmqlb.model.group_scenario import CONSUME_FROM, SECOND_US, TIMER_NAMES, Event, EventKind, GroupScenario
 from rmqlb.model.limits import MOST_GROUP_TRIALS, SHORTEST_US, TrialNumber
@@ -111,7 +111,7 @@ def in_order(events: Iterable[Event], client_ids: Iterable[str], routes: Sequenc
     for event in ordered:
         for error in cluster.contradictions(event):
             name = f"--event {event.text!r}" if event.text else f"{event.kind} {event.subject}"
-            raise UsageError(error.message, prefix=f"{name}: ", hint=error.hint, code=error.code)
+            raise type(error)(error.message, prefix=f"{name}: ", hint=error.hint, code=error.code)
         cluster.happen(event)
     return tuple(replace(event, text=event.text or f"{event.kind} {event.subject}") for event in ordered)
 
@@ -132,7 +132,7 @@ class _Cluster:
         elif event.kind != "route-change":
             self._up[name] = event.kind == "broker-up"
 
-    def contradictions(self, event: Event) -> Iterator[UsageError]:
+    def contradictions(self, event: Event) -> Iterator[RmqlbError]:
         if event.at_us < 0:
             yield UsageError("before the start", hint="times count from the start, 0s")
         if event.kind == "join":
@@ -148,23 +148,23 @@ class _Cluster:
         else:
             yield from self._of_broker(event)
 
-    def _of_consumer(self, kind: EventKind, client_id: str) -> Iterator[UsageError]:
+    def _of_consumer(self, kind: EventKind, client_id: str) -> Iterator[RmqlbError]:
         present, frozen = self._present, self._frozen[client_id]
         if not present[client_id]:
             was = "no longer" if client_id in present else "not"
             hint = suggestion("consumers", client_id, sorted(+present))
-            yield UsageError(f"it is {was} in the group then", hint=hint, code="not-in-group")
+            yield DataError(f"it is {was} in the group then", hint=hint, code="not-in-group")
         if kind == "unfreeze" and not frozen:
             yield UsageError("it is not frozen then", hint="an end takes the freeze along")
         if frozen == present[client_id] and kind not in _OF_FROZEN:
             yield UsageError("it is frozen then, and does nothing", hint="let the freeze end before, or kill it: crash")
 
-    def _of_broker(self, event: Event) -> Iterator[UsageError]:
+    def _of_broker(self, event: Event) -> Iterator[RmqlbError]:
         name, up = event.subject, self._up.get(event.subject)
         if event.kind != "broker-up":
             if up is None:
                 hint = suggestion("brokers", name, self._up)
-                yield UsageError("there is no such broker", hint=hint, code="unknown-broker")
+                yield DataError("there is no such broker", hint=hint, code="unknown-broker")
             if not up:
                 yield UsageError("it is down already")
         elif up:
@@ -172,17 +172,18 @@ class _Cluster:
         elif up is not None and (event.read_queues, event.write_queues) != (None, None):
             yield UsageError("it comes back with the queues that it had")
 
-    def _of_route(self, event: Event) -> Iterator[UsageError]:
+    def _of_route(self, event: Event) -> Iterator[RmqlbError]:
         topic, broker = event.subject, event.broker_name
         if topic not in self._routes:
-            yield UsageError(f"topic {topic} is not simulated", hint=suggestion("topics", topic, self._routes))
+            hint = suggestion("topics", topic, self._routes)
+            yield DataError(f"topic {topic} is not simulated", hint=hint, code="topic-not-found")
             return
         if self._routes[topic].is_static:
             yield UsageError(f"{topic} is a static topic: its queues do not follow brokers", code="static-topic")
         brokers = [data.broker_name for data in self._routes[topic].queue_datas]
         if broker is not None and broker not in brokers:
             hint = suggestion("brokers", broker, brokers)
-            yield UsageError(f"topic {topic} has no broker {broker}", hint=hint, code="unknown-broker")
+            yield DataError(f"topic {topic} has no broker {broker}", hint=hint, code="unknown-broker")
 
 
 _FIELDS = {name.replace("_", "-"): name for name in GroupFigures.__struct_fields__ if name != "rebalances"}

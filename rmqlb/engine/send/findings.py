@@ -12,7 +12,7 @@ from rmqlb.engine.send.cluster import poll_after
 from rmqlb.engine.send.java_producer import CALL_TIMEOUT, THREW
 from rmqlb.engine.send.profile import profile_of
 from rmqlb.engine.send.sdk import sdk
-from rmqlb.errors import UsageError
+from rmqlb.errors import DataError
 from rmqlb.model.result import INFO, Finding, TriedCondition, counted, times
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.send_scenario import Failure
@@ -130,7 +130,7 @@ def try_on(condition: Condition, report: SendReport, trials: TrialsReport | None
     brokers = {each.broker_name: each if trials is None else _mean_tally(each, trials) for each in report.brokers}
     if condition.subject not in brokers:
         problem = f"--fail-on {condition.text!r}: topic {report.topic} has no broker {condition.subject}"
-        raise UsageError(problem, hint=suggestion("brokers", condition.subject, brokers), code="unknown-broker")
+        raise DataError(problem, hint=suggestion("brokers", condition.subject, brokers), code="unknown-broker")
     value: float | None = getattr(brokers[condition.subject], condition.name.replace("-", "_"))
     if condition.name == "share":
         return condition.try_on(value if condition.percent or value is None else 100 * value, 1)

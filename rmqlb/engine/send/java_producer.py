@@ -11,7 +11,7 @@ from rmqlb.engine.send.cluster import NO_ROUTE, SEND_OK, Message, Outcome, Threa
 from rmqlb.engine.send.fault import FaultStrategy
 from rmqlb.engine.send.java import JavaRandom, hash_position
 from rmqlb.engine.send.producer import Producer, Steps
-from rmqlb.errors import DataError
+from rmqlb.errors import CustomAnswerError
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.send_scenario import Reaction, Selector
 from rmqlb.model.simulate_send import MessageException
@@ -413,4 +413,4 @@ def _call(selector: Selector, message: int, queues: list[MessageQueue]) -> Messa
     found = str(queue) if isinstance(queue, MessageQueue) else kind_of(queue)
     problem = f"selector {selector.name} returned {found} for key {shortened(repr(key), 40)}"
     hint = f"return one of the {len(queues)} queues it is given, or None, as a Java class returns null"
-    raise DataError(problem, hint=hint, code="custom-answer")
+    raise CustomAnswerError(problem, hint=hint)

@@ -144,6 +144,7 @@ def sdk(text: str) -> ChosenSdk:
     >>> sdk("python").profile.name, sdk("python").assumed
     ('cpp', True)
     """
+    text = text.lower()
     name, at, version = text.partition("@")
     if name in _NEAREST:
         return ChosenSdk(sdk(_NEAREST[name]).profile, text, assumed=True)

@@ -14,7 +14,7 @@ from rmqlb.engine.send.producer import Producer
 from rmqlb.engine.send.profile import ClientProfile, profile_of
 from rmqlb.engine.send.sdk import sdk
 from rmqlb.engine.send.sdk_producer import CppProducer, GoProducer, GrpcProducer, check_sdk
-from rmqlb.errors import UsageError
+from rmqlb.errors import DataError, UsageError
 from rmqlb.model.limits import MOST_RATE, TrialNumber
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.send_scenario import JAVA, STATUSES, Failure, ProducerSettings, Selector, SendScenario
@@ -180,7 +180,7 @@ def check_brokers(route: TopicRouteData, scenario: SendScenario) -> None:
     for name, what in named.items():
         if name not in known:
             problem = f"{shown(name)} {what}: topic {route.topic} has no such broker"
-            raise UsageError(problem, hint=suggestion("brokers", name, known), code="unknown-broker")
+            raise DataError(problem, hint=suggestion("brokers", name, known), code="unknown-broker")
     listed = sum(queue.broker_name not in scenario.exclude for queue in queues)
     if scenario.start_at is not None and listed and scenario.start_at >= listed:
         start = f"SendScenario.start_at is {shown(scenario.start_at)}"

@@ -106,7 +106,7 @@ def _check_rates_and_failures(route: TopicRouteData, scenario: ReceiveScenario, 
     def require_known(broker: str, what: str, *, is_known: bool) -> None:
         if not is_known:
             hint = suggestion("brokers", broker, names)
-            raise UsageError(f"topic {route.topic} has no {what} to receive from", hint=hint, code="unknown-broker")
+            raise DataError(f"topic {route.topic} has no {what} to receive from", hint=hint, code="unknown-broker")
 
     for rate in scenario.rates:
         broker, place = rate.broker_name, f"{rate.broker_name}:{rate.queue_id}"
@@ -397,7 +397,7 @@ def try_on_receive(condition: Condition, report: ReceiveReport) -> TriedConditio
         if not brokers:
             problem = f"--fail-on {condition.text!r}: topic {report.topic} has no broker {subject}"
             hint = suggestion("brokers", subject, [each.broker_name for each in report.brokers])
-            raise UsageError(problem, hint=hint, code="unknown-broker")
+            raise DataError(problem, hint=hint, code="unknown-broker")
     if name == "unpolled-ms":
         return condition.try_on(max(broker.longest_unpolled_ms for broker in brokers))
     if name == "receives":

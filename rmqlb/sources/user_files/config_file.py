@@ -12,7 +12,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from rmqlb.errors import DocumentError, UsageError
+from rmqlb.errors import DataError, DocumentError, UsageError
 from rmqlb.model.configuration import (
     ENDPOINT,
     PLACES,
@@ -152,12 +152,14 @@ _BROKER_QUEUE = re.compile(r"(?P<broker>.+):(?P<queue>[0-9]{1,9})", re.DOTALL)
 
 
 def read_config_lists(path: str, topics: Iterable[str], option: str) -> dict[str, list[MessageQueue]]:
-    """Client ID → its configured queues; `option` names the file in messages (raises UsageError, DocumentError)."""
+    """Client ID → its configured queues; `option` names the file in messages (raises DataError, UsageError)."""
     try:
         with open(path, encoding="utf-8") as file:
             text = file.read(_LONGEST_LIST + 1)
-    except (OSError, ValueError) as error:
-        raise UsageError(f"{option}: {getattr(error, 'strerror', None) or 'it is not UTF-8 text'}") from None
+    except OSError as error:
+        raise DataError(f"{option}: {error.strerror}", code="cannot-read") from None
+    except ValueError:
+        raise UsageError(f"{option}: it is not UTF-8 text") from None
     if len(text) > _LONGEST_LIST:
         raise UsageError(f"{option}: larger than 16 MB")
     value = read_yaml(text, path)

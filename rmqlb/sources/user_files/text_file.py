@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from rmqlb.errors import UsageError
+from rmqlb.errors import DataError, UsageError
 
 
 def read_text(path: str, option: str, max_bytes: int, too_large_hint: str = "--max-size raises the limit") -> str:
@@ -16,7 +16,7 @@ def read_text(path: str, option: str, max_bytes: int, too_large_hint: str = "--m
             with open(path, "rb") as file:
                 data = file.read(max_bytes + 1)
     except OSError as error:
-        raise UsageError(f"{path}: {error.strerror}", prefix=prefix) from None
+        raise DataError(f"{path}: {error.strerror}", prefix=prefix, code="cannot-read") from None
     if len(data) > max_bytes:
         raise UsageError(f"{path}: larger than {max_bytes} bytes", prefix=prefix, hint=too_large_hint)
     try:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from rmqlb import Failure, MessageQueue, Moment, Reaction, SendScenario, UsageError, simulate_send
+from rmqlb import DataError, Failure, MessageQueue, Moment, Reaction, SendScenario, UsageError, simulate_send
 from rmqlb.engine.conditions import parse_condition
 from rmqlb.engine.send.cluster import Cluster
 from rmqlb.engine.send.findings import SEND_FIGURES, try_on
@@ -175,7 +175,7 @@ def test_of_no_message_stored_no_broker_has_a_share() -> None:
     report = replace(sent(topic=TWO), brokers=tuple(replace(tally, stored=0, share=None) for tally in TALLIES))
     for text in ("share[a]>=0", "share[a]>=0%"):
         assert try_on(parse_condition(text, SEND_FIGURES), report).met is None
-    with pytest.raises(UsageError):
+    with pytest.raises(DataError):
         try_on(parse_condition("share[x]>1%", SEND_FIGURES), report)
 
 

@@ -121,7 +121,7 @@ def test_trials_that_cannot_run_are_refused() -> None:
         simulate_trials(THREE, SendScenario(mode="async"), 10)
     with pytest.raises(DataError, match="no queue"):
         simulate_trials(route(masters=False, a=4), SendScenario(), 10)
-    with pytest.raises(UsageError, match="topic T has no such broker"):
+    with pytest.raises(DataError, match="topic T has no such broker"):
         simulate_trials(THREE, SendScenario(exclude=frozenset("z")), 10)
 
 
