@@ -22,7 +22,8 @@ from rmqlb.views.formats.drawing import PAPER, QUIET, add_line, add_rect, add_te
 from rmqlb.views.formats.palette import COLOURS, INK
 from rmqlb.views.formats.people import cell_text, for_people
 from rmqlb.views.formats.text import clip, fit_for_xml
-from rmqlb.views.report import BETWEEN, Report, Section, duration, worst
+from rmqlb.views.numbers import moment
+from rmqlb.views.report import BETWEEN, Report, Section, worst
 from rmqlb.views.timeline import (
     SYMBOLS,
     AnyInterval,
@@ -226,7 +227,7 @@ def _owners(shown: AnyInterval) -> str:
 
 
 def _time(us: int) -> str:
-    return duration(milliseconds(us))
+    return moment(milliseconds(us))
 
 
 def parts_of(facts: Sequence[str]) -> list[str]:

@@ -19,7 +19,7 @@ from rmqlb.views.report import FORMATS
 from tests.support.builders import snapshot_text
 from tests.support.mismatches import every_case
 
-from .run import EXAMPLE, ROOT, SKEWED, command, data_of, environment, run
+from .run import EXAMPLE, RECORDING, ROOT, SKEWED, command, data_of, environment, run
 
 OWNERS = ("show-owners", "-s", EXAMPLE, "-g", "order-svc")
 PLAN = ("plan-rebalance", "-s", EXAMPLE, "-g", "order-svc", "--add", "192.0.2.2@inst3")
@@ -51,7 +51,24 @@ def test_csv_has_the_same_columns_whatever_is_known() -> None:
 def test_nothing_is_cut_or_wrapped_in_a_pipe(fmt: str) -> None:
     long = "10.0.0.1@" + "1234567890" * 15
     shown = run("plan-rebalance", "-s", "-", "-o", fmt, stdin=snapshot_text("T", number=3, clientIds=[long])).stdout
-    assert sum(line.count(long) for line in shown.splitlines()) >= (3 if fmt == "plain" else 1)
+    assert long in shown
+
+
+def cells(shown: str) -> list[list[str]]:
+    """The words of each line but for the rules below the titles."""
+    return [words for line in shown.splitlines() if (words := line.replace("─", "-").replace("-", " ").split())]
+
+
+@every_case("line", ["plan-rebalance -g order-svc --scale-to 4", "show-owners -g bill-svc", "record --replay", "check"])
+@every_case("more", [(), ("--all",)])
+def test_a_pipe_gets_the_tables_of_the_screen_with_colour_if_asked(line: str, more: tuple[str, ...]) -> None:
+    words = [*line.split(), RECORDING] if "--replay" in line else [*line.split(), "-s", EXAMPLE]
+    screen = run(*words, *more, "-o", "table", "-q", env={"COLUMNS": "1000"}).stdout
+    piped = run(*words, *more, "-q", env={"COLUMNS": "40"}).stdout
+    assert cells(piped) == cells(screen)
+    coloured = run(*words, *more, "-q", "--color", "always", env={"COLUMNS": "40"}).stdout
+    assert "\x1b[" in coloured
+    assert cells(re.sub(r"\x1b\[[0-9;]*m", "", coloured)) == cells(piped)
 
 
 def test_a_narrow_table_names_consumers_by_number_and_explains_the_numbers() -> None:
