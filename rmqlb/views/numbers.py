@@ -15,11 +15,11 @@ def number(value: float) -> str:
 def beyond(value: float, limit: float, places: int = 2) -> str:
     """A figure beyond its limit, with more places where the difference needs them.
 
-    >>> beyond(1.28, 1.1), beyond(1.1004, 1.1), beyond(1.0996, 1.1), beyond(81.6667, 80, 1)
-    ('1.28', '1.1004', '1.0996', '81.7')
+    >>> beyond(1.2, 1.1), beyond(1.1004, 1.1), beyond(1.0996, 1.1), beyond(81.6667, 80, 1), beyond(1500, 1000)
+    ('1.20', '1.1004', '1.0996', '81.7', '1,500')
     """
     digits = next((digits for digits in range(places, 9) if round(value, digits) != limit), 9)
-    return _short(f"{value:,.{digits}f}")
+    return number(value) if value == int(value) else f"{value:,.{digits}f}"
 
 
 def percent(share: float) -> str:

@@ -113,29 +113,26 @@ def _work(size: GroupSize) -> Iterator[str]:
 def _headline(size: GroupSize) -> str:
     group = size.group or "the group"
     best, now = size.best, _now(size)
+    has = f" has {now.consumers}" if now is not None and not now.satisfied else ""
     if size.consumers is None:
         tried = _ranges([point.consumers for point in size.curve])
         why = "; ".join(_reasons(best, size))
         if len(size.curve) == 1:
             return f"{group}: {_named(size, best)} {are(best.consumers)} not within the limits: {why}"
-        return f"{group}: none of {tried} consumers is within the limits; nearest {_named(size, best)}: {why}"
+        return f"{group}{has}: none of {tried} consumers is within the limits; nearest {_named(size, best)}: {why}"
     if _is_open(size):
-        is_now = "" if now is None else f" (has {now.consumers})"
         allowed = size.replica_counts.allowed
-        either = f"any of {_ranges(allowed)} consumers" if len(allowed) > 1 else counted(best.consumers, "consumer")
-        balanced = f"balanced with {either}{_setting(size)}{is_now}"
-        return f"{group}: {balanced}; give --rate and --consume-time for load"
-    has = now.consumers if now is not None and now.consumers != best.consumers else None
-    too_few = has is not None and now is not None and not now.satisfied
-    before, after = (f" has {has},", "") if too_few else ("", f" (has {has})" if has is not None else "")
-    return f"{group}{before} needs {_named(size, best)}{after}{_why_no_fewer(size)}"
+        either = f"any of {_ranges(allowed)}" if len(allowed) > 1 else counted(best.consumers, "consumer")
+        return f"{group}{has}: balanced with {either}{_setting(size)}; give --rate and --consume-time for load"
+    return f"{group}{has}{',' * bool(has)} needs {_named(size, best)}{_why_no_fewer(size)}"
 
 
 def _is_open(size: GroupSize) -> bool:
     """Whether the question is not answered: without rates, limits of balance allow the fewest consumers."""
     asked = size.limits
     lost = asked.survive or asked.survive_host or asked.survive_broker
-    return size.threads is None and size.queues_per_broker is None and not lost and size.consumers == 1
+    is_fewest = len(size.curve) > 1 and size.consumers == size.curve[0].consumers
+    return size.threads is None and size.queues_per_broker is None and not lost and is_fewest
 
 
 def _reasons(point: SizePoint, size: GroupSize) -> Iterator[str]:
@@ -237,6 +234,8 @@ def _for_autoscalers(size: GroupSize) -> Iterator[str]:
     looked = f"{size.curve[0].consumers}–{size.curve[-1].consumers}"
     if counts.min is not None and len(size.curve) > 1:
         yield f"replica counts within the limits: {_ranges(counts.allowed)} (tried {looked})"
+    if (now := _now(size)) is not None and now.satisfied:
+        yield f"{counted(now.consumers, 'consumer')} now"
 
 
 def _certainty(size: GroupSize) -> Iterator[str]:

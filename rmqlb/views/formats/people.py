@@ -20,7 +20,7 @@ from rmqlb.views.formats.blocks import (
 )
 from rmqlb.views.formats.palette import SIGNS, STYLES, owner_styles
 from rmqlb.views.formats.text import clip, safe_markdown, visible, width
-from rmqlb.views.numbers import duration, moment, percent
+from rmqlb.views.numbers import duration, moment, number, percent
 from rmqlb.views.report import Report, Section
 
 if TYPE_CHECKING:
@@ -303,4 +303,6 @@ def cell_text(column: Column, cell: Cell, labels: Mapping[str, str] = _NO_LABELS
         return _OF_WORD[column.kind](str(cell))
     if column.kind in ("clients", "owners"):
         return visible(labels.get(str(cell), str(cell)))
-    return f"{cell:,.2f}" if isinstance(cell, float) else f"{cell:,}" if isinstance(cell, int) else visible(cell)
+    if isinstance(cell, float) and not column.key.endswith("PerSecond"):
+        return f"{cell:,.2f}"
+    return visible(cell) if isinstance(cell, str) else number(cell)
