@@ -148,7 +148,7 @@ def test_trials_have_median_p95_and_worst() -> None:
     assert (first["name"], second["name"], first["p95"], first["p95Value"]) == (
         "convergenceMs",
         "longestGapMs",
-        "2s",
+        "2 s",
         "2000",
     )
     assert "20 trials, 1 of which did not converge" in as_plain(report.only(()))

@@ -240,6 +240,9 @@ def as_plain(report: Report, *, is_markdown: bool = False) -> str:
             parts += filter(None, [markdown_blocks(whole) if is_markdown else plain_blocks(whole)])
             continue
         section = for_people(whole)
+        if not section.rows:
+            parts.append(f"{quote(visible(section.title))}: none")
+            continue
         write = _markdown_cell if is_markdown else cell_text
         rows = [[write(*each) for each in zip(section.columns, row, strict=True)] for row in section.rows]
         titles = [quote(visible(column.title)) for column in section.columns]
