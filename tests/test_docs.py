@@ -198,7 +198,7 @@ ANSWERS = {
     "mixed-strategies": (r"2 of 8 .*AVG, AVG_BY_CIRCLE",),
     "compare-strategies": (r"1\.33.*1\.88", r"19 of 50"),
     "gate-in-ci": (r"1 of 35 limits failed: group bill-svc",),
-    "how-many-consumers": (r"9 consumers satisfy all; 8 do not: imbalance 1\.28 > 1\.1", r"3 consumers satisfy all; 2 do not"),
+    "how-many-consumers": (r"needs 9 consumers; 8 are too few: imbalance 1\.28 > 1\.1", r"needs 3 consumers; 2 are too few"),
     "what-changed": (r"2 of 3 .*18 .*1,500",),
     "all-groups": (r"4 groups.* 2 .* 2 ",),
 }  # fmt: skip

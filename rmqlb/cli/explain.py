@@ -4,9 +4,10 @@ from typer import Argument
 
 from rmqlb.cli.common.declare import command
 from rmqlb.cli.common.options import OutputOptions
-from rmqlb.cli.common.terminal import FOR_PEOPLE, Terminal
+from rmqlb.cli.common.terminal import Terminal
 from rmqlb.errors import UsageError
 from rmqlb.model.snapshot import ClusterSnapshot, suggestion
+from rmqlb.views.report import FOR_PEOPLE
 
 
 @command

@@ -23,6 +23,7 @@ class SizeOptions(SettingsOptions, OneGroupOnTopics):
     max_imbalance: Text = _limits("X", "Most queues of a consumer over the mean, at most; 1 is perfectly even.")
     no_idle: bool = _limits.flag("Every consumer has a queue.")
     survive: Text = _limits("K", "The same after any K consumers, or fewer, are lost.")
+    survive_host: bool = _limits.flag("The same after any one host of consumers is lost.")
     survive_broker: bool = _limits.flag("The same after any one broker is lost.")
     max_utilisation: Text = _limits(
         "SHARE", "Share of a consumer's threads that consume, at most; with a rate: 80% by default."
@@ -82,6 +83,7 @@ class SizeOptions(SettingsOptions, OneGroupOnTopics):
                 no_idle=self.no_idle,
                 max_utilisation=given(share, self.max_utilisation, "--max-utilisation"),
                 survive=survive,
+                survive_host=self.survive_host,
                 survive_broker=self.survive_broker,
                 share=read_setting("id-share", share, self.id_share),
             ),

@@ -55,13 +55,13 @@ def counted(number: int, noun: str) -> str:
     """A number and its noun.
 
     >>> counted(0, "queue"), counted(1, "queue"), counted(1200, "queue")
-    ('0 queues', '1 queue', '1200 queues')
+    ('0 queues', '1 queue', '1,200 queues')
     """
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def of_all(number: int, whole: int, noun: str = "queue") -> str:
-    return f"{number} of {counted(whole, noun)}"
+    return f"{number:,} of {counted(whole, noun)}"
 
 
 def are(number: int) -> str:

@@ -12,7 +12,14 @@ from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.result import Result, TriedCondition
 
 Limit = Literal[
-    "unassigned", "duplicate-owners", "max-imbalance", "no-idle", "max-utilisation", "survive", "survive-broker"
+    "unassigned",
+    "duplicate-owners",
+    "max-imbalance",
+    "no-idle",
+    "max-utilisation",
+    "survive",
+    "survive-host",
+    "survive-broker",
 ]
 MOST_SIZE = 1000  # consumers
 MOST_QUEUES_PER_BROKER = 1024
@@ -30,6 +37,7 @@ class SizeLimits(Struct, frozen=True, kw_only=True, rename="camel"):
     no_idle: Annotated[bool, "every consumer has a queue"] = False
     max_utilisation: Annotated[Annotated[float, Meta(gt=0, le=1)] | None, "limit of consuming threads (0..1)"] = None
     survive: Annotated[int, Meta(ge=0, lt=MOST_SIZE), "the same holds after any so many consumers are lost"] = 0
+    survive_host: Annotated[bool, "the same holds after any one host of consumers is lost"] = False
     survive_broker: Annotated[bool, "the same holds after any one broker is lost"] = False
     share: Annotated[float, Meta(gt=0, le=1), "least share of ID sets for which all of this holds (0..1)"] = 1.0
 
@@ -44,7 +52,8 @@ class SizeQuestion(Struct, frozen=True, kw_only=True):
         work: queue → seconds that one thread works on its messages of one second; needed for `max_utilisation`.
         work_of_topics: topic without a readable queue → its work, spread evenly over the queues that it gets.
         threads: consume threads of a consumer (`consumeThreadMin`, by default 20).
-        present: client IDs of the group now; future ones are on their machines, for strategies that use machines.
+        present: client IDs of the group now; future ones are on their machines, for strategies that use machines and
+            for `survive_host`, where each host gets the share of consumers that it has now.
         subscribed: present client ID → its topics, if it does not read all. Sizes then keep the present consumers as
             `plan-rebalance --scale-to` does, and further ones read all topics.
         trials: sets of client IDs to try where IDs decide.
@@ -70,7 +79,7 @@ class SizeQuestion(Struct, frozen=True, kw_only=True):
 class AfterLoss(Struct, frozen=True, rename="camel"):
     """What is left after the loss that is worst."""
 
-    lost_consumers: Annotated[int, "how many are lost; 0 when a broker is"]
+    lost_consumers: Annotated[int, "how many are lost, with their host or without; 0 when a broker is"]
     lost_broker: Annotated[str | None, "the broker that is lost; null when consumers are"]
     imbalance: Annotated[float | None, "afterwards; null when no queue or no consumer is left"]
     idle: Annotated[int, "consumers without a queue afterwards"]
@@ -79,6 +88,7 @@ class AfterLoss(Struct, frozen=True, rename="camel"):
     unassigned: Annotated[int, "queues without an owner afterwards"] = 0
     duplicate_owners: Annotated[int, "queues with two or more owners afterwards"] = 0
     exact: Annotated[bool, "every loss was tried; false: some were drawn at random, and a worse one may exist"] = True
+    lost_host: Annotated[str | None, "the host of consumers that is lost; null when another thing is"] = None
 
 
 class SizePoint(Struct, frozen=True, rename="camel"):
@@ -95,6 +105,7 @@ class SizePoint(Struct, frozen=True, rename="camel"):
     duplicate_owners: Annotated[int, "queues with two or more owners"] = 0
     after_loss: Annotated[AfterLoss | None, "after the worst loss of consumers; null when none was tried"] = None
     after_broker_loss: Annotated[AfterLoss | None, "after the worst loss of a broker; null in the same cases"] = None
+    after_host_loss: Annotated[AfterLoss | None, "after the worst loss of a host; null in the same cases"] = None
 
 
 class ReplicaCounts(Struct, frozen=True):

@@ -102,10 +102,7 @@ def _usual_limits(question: SizeQuestion, *, has_rate: bool) -> tuple[SizeQuesti
         return replace(question, limits=usual), ()
     if limits.max_imbalance is not None or limits.max_utilisation is not None or limits.no_idle:
         return question, ()
-    text = (
-        f"no limit is given: an imbalance of at most {_USUAL_IMBALANCE:g} and no idle consumer are asked for; "
-        "--max-imbalance, --no-idle and --max-utilisation say otherwise"
-    )
+    text = f"limits assumed: imbalance at most {_USUAL_IMBALANCE:g} (--max-imbalance) and no idle consumer (--no-idle)"
     usual = replace(limits, max_imbalance=_USUAL_IMBALANCE, no_idle=True)
     return replace(question, limits=usual), (Finding("assumed-limits", text, severity=INFO),)
 

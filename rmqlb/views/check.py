@@ -18,6 +18,7 @@ from rmqlb.model.policy import (
 )
 from rmqlb.model.result import counted
 from rmqlb.views.columns import Column, attribute_of, columns_from
+from rmqlb.views.numbers import beyond, number, percent
 from rmqlb.views.report import Report, Section, section_of
 
 _WORDS: dict[Unit, tuple[str, str]] = {
@@ -38,17 +39,20 @@ def sentence(one: JudgedLimit) -> str:
     if one.verdict == NOT_APPLICABLE:
         return f"{what} does not apply: {one.why}"
     why = f" ({one.why})" if one.why else ""
-    return f"{what} is {amount_text(one.unit, one.value)}, allowed is {allowed_text(one.unit, one.bound)}{why}"
+    return (
+        f"{what} is {amount_text(one.unit, one.value, one.bound)}, allowed is {allowed_text(one.unit, one.bound)}{why}"
+    )
 
 
-def amount_text(unit: Unit, value: Bound | None) -> str:
+def amount_text(unit: Unit, value: Bound | None, bound: Bound = ()) -> str:
+    """A value, with as many places as its difference from the bound needs."""
     if value is None:
         return "?"
     if isinstance(value, tuple):
         return ", ".join(value) or "none"
     if unit == "share":
-        return f"{100 * value:.4g}%"
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+        return percent(value)
+    return number(value) if isinstance(bound, tuple) else beyond(value, bound)
 
 
 def allowed_text(unit: Unit, bound: Bound) -> str:
@@ -74,7 +78,7 @@ _SEVERITY = Column("severity", "severity", quiet=True)
 _WHY = Column("why", "why", "prose")
 _UNTIL = Column("until", "until", of=lambda one: str(one.until))
 _VALUE = (
-    Column("is", "valueText", of=lambda one: one.unit and amount_text(one.unit, one.value)),
+    Column("is", "valueText", of=lambda one: one.unit and amount_text(one.unit, one.value, one.bound)),
     Column("allowed", "allowed", of=lambda one: one.unit and bound_text(one.unit, one.bound)),
     *columns_from("value/hidden bound/hidden", "number"),
 )
@@ -137,7 +141,7 @@ def _first(judged: Sequence[JudgedLimit]) -> str:
     what = f"{one.about} {one.name}: {one.limit}"
     if one.verdict == INCOMPLETE or one.unit is None or one.bound is None:
         return f"{what}: {one.why}{more}"
-    return f"{what} is {amount_text(one.unit, one.value)} ({bound_text(one.unit, one.bound)}){more}"
+    return f"{what} is {amount_text(one.unit, one.value, one.bound)} ({bound_text(one.unit, one.bound)}){more}"
 
 
 def _judgements(name: str, judged: Sequence[JudgedLimit], severity: Column, *more: Column) -> Section:

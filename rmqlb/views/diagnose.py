@@ -22,8 +22,9 @@ from rmqlb.model.diagnosis import (
 from rmqlb.model.message_queue import queue_ranges
 from rmqlb.model.result import INFO, are, at_least, counted, have, named, of_all
 from rmqlb.views.columns import QUEUE_COLUMNS, Cell, Column, columns_from, columns_of, rows_of
+from rmqlb.views.numbers import duration
 from rmqlb.views.of_groups import of_groups, statuses
-from rmqlb.views.report import BETWEEN, Block, Part, Report, Rows, Section, duration, first_places, section_of
+from rmqlb.views.report import BETWEEN, Block, Part, Report, Rows, Section, first_places, section_of
 from rmqlb.views.show_groups import consumers_text
 
 _MOST_FINDINGS = 8

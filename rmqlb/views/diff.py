@@ -21,7 +21,8 @@ from rmqlb.model.owners import Change
 from rmqlb.model.result import ERROR, INFO, WARNING, Severity, counted, have, named, of_all
 from rmqlb.model.route import MASTER_ID
 from rmqlb.views.columns import NOT_THERE, QUEUE_COLUMNS, Cell, Column, columns_from, rows_of
-from rmqlb.views.report import Report, Rows, Section, duration, first_places, section_of, worst
+from rmqlb.views.numbers import duration
+from rmqlb.views.report import Report, Rows, Section, first_places, section_of, worst
 from rmqlb.views.route_view import perm_text
 
 _MOST_ROWS = 20

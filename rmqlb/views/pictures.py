@@ -16,7 +16,8 @@ from rmqlb.views.formats.drawing import PAPER, QUIET, add_line, add_rect, add_te
 from rmqlb.views.formats.palette import COLOURS, INK
 from rmqlb.views.formats.text import clip, fit_for_xml
 from rmqlb.views.formats.text import width as text_width
-from rmqlb.views.report import BETWEEN, Report, duration, worst
+from rmqlb.views.numbers import moment
+from rmqlb.views.report import BETWEEN, Report, worst
 from rmqlb.views.timeline import (
     SYMBOLS,
     AnyInterval,
@@ -240,7 +241,7 @@ def _owners(shown: AnyInterval) -> str:
 
 
 def _time(us: int) -> str:
-    return duration(milliseconds(us))
+    return moment(milliseconds(us))
 
 
 def svg_picture(report: Report) -> str:

@@ -5,7 +5,8 @@ from rmqlb.model.plan import Rollout, RolloutChoice
 from rmqlb.model.result import ERROR, WARNING, counted, messages
 from rmqlb.model.simulate_rebalance import FigureSpread
 from rmqlb.views.columns import NOT_THERE, Column, columns_from, columns_of
-from rmqlb.views.report import BETWEEN, Report, Section, about, duration, first_places, labels, section_of
+from rmqlb.views.numbers import about, duration
+from rmqlb.views.report import BETWEEN, Report, Section, first_places, labels, section_of
 
 _MOST_CHOICES, _MOST_STAGES, _MOST_CONSUMERS = 20, 40, 20
 
@@ -37,7 +38,7 @@ def _facts(rollout: Rollout, best: RolloutChoice) -> tuple[str, ...]:
     none = "no mixed stage" if len(rollout.stages) in (0, stages) else f"none of the first {len(rollout.stages)} stages"
     takes = f"{best.converged} of {best.trials} trials converged"
     if best.takes_ms is not None:
-        takes = f"converged after {about(best.takes_ms)}, in 95 % of {best.trials} trials"
+        takes = f"converged after {about(best.takes_ms)}, in 95% of {best.trials} trials"
     return (
         f"{rollout.group or 'the group'}, {what}: {_verdict(rollout, best, changes=changes)}{part}",
         f"  recommended: {_how(best)}{BETWEEN}{takes}",
@@ -75,7 +76,7 @@ def _longest(choice: RolloutChoice) -> tuple[tuple[str, FigureSpread], ...]:
 def _costs(choice: RolloutChoice) -> Iterator[str]:
     for what, spread in _longest(choice):
         if about(spread.p95) != about(spread.max):
-            yield f"longest {what} {about(spread.p95)} in 95 % of trials"
+            yield f"longest {what} {about(spread.p95)} in 95% of trials"
     if choice.figures.redelivered is not None:
         yield f"at most {messages(int(choice.figures.redelivered.max))} redelivered in any trial"
 

@@ -8,7 +8,8 @@ from rmqlb.model.message_queue import QueueName, runs, span
 from rmqlb.model.plan_topic import BrokerQueues, GroupEffect, Step, StepCheck, StepKind, TopicChangePlan, WaitKind
 from rmqlb.model.result import WARNING, counted, messages
 from rmqlb.views.columns import Cell, Column, columns_from, columns_of, rows_of
-from rmqlb.views.report import Block, Part, Report, Section, about, percent, section_of
+from rmqlb.views.numbers import about, percent
+from rmqlb.views.report import Block, Part, Report, Section, section_of
 
 _KINDS: Mapping[StepKind, str] = {
     "add-read-queues": "add read queues",

@@ -17,7 +17,8 @@ from rmqlb.model.recording import (
 )
 from rmqlb.model.result import ERROR, WARNING, annotated_figures, counted, named, of_all
 from rmqlb.views.columns import NOT_THERE, QUEUE_COLUMNS, Cell, Column, columns_from, columns_of, rows_of
-from rmqlb.views.report import BETWEEN, Report, Section, about, duration, first_places, labels, section_of, worst
+from rmqlb.views.numbers import about, duration, moment
+from rmqlb.views.report import BETWEEN, Report, Section, first_places, labels, section_of, worst
 from rmqlb.views.timeline import SYMBOLS, letter_styles, symbols, timeline_section
 
 _MOST_ROWS = 40
@@ -180,8 +181,8 @@ def _consumers(found: Sequence[ConsumerRecording]) -> Section:
 
 
 def _events(each: ConsumerRecording) -> str:
-    parts = [(one.to_ms, f"{one.change} by {duration(max(one.to_ms, 0))}") for one in each.changes]
-    parts += [(one.to_ms, f"no answer from {duration(one.from_ms)} to {duration(one.to_ms)}") for one in each.silences]
+    parts = [(one.to_ms, f"{one.change} by {moment(max(one.to_ms, 0))}") for one in each.changes]
+    parts += [(one.to_ms, f"no answer from {moment(one.from_ms)} to {moment(one.to_ms)}") for one in each.silences]
     return ", ".join(text for _, text in sorted(parts))
 
 

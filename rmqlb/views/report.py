@@ -17,10 +17,12 @@ from rmqlb.views.columns import Cell, Column, rows_of
 BETWEEN = " · "
 """Between the parts of a fact, where a narrow screen may break the line."""
 FORMATS = ("table", "plain", "json", "yaml", "csv", "markdown")
+FOR_PEOPLE = ("table", "plain", "markdown")
+"""The formats that people read; programs read the others."""
 SCREENS = ("table", "markdown")
-"""The formats that people read from the top; scripts may read plain."""
+"""The formats that include the findings."""
 Audience = Literal["all", "screen", "scripts"]
-"""The readers of a section that is not named: screens, or plain and formats with room for one table."""
+"""The readers of a section that is not named: people, or the formats with room for one table."""
 
 
 class Part(Struct, frozen=True):
@@ -189,55 +191,3 @@ def worst(badness: Sequence[float], most: int) -> tuple[int, ...] | None:
         return None
     bad = [place for place, how in enumerate(badness) if how]
     return tuple(sorted(sorted(bad, key=lambda place: badness[place], reverse=True)[:most]))
-
-
-def duration(ms: float) -> str:
-    """Milliseconds as people read them.
-
-    >>> duration(0), duration(0.25), duration(999), duration(45000), duration(90500), duration(86_400_000)
-    ('0s', '0.25ms', '999ms', '45s', '1m30.5s', '1d')
-    >>> duration(999.94), duration(999.96)
-    ('999.9ms', '1s')
-    """
-    if ms == 0:
-        return "0s"
-    if ms < 999.95:
-        return f"{ms:.4g}ms"
-    seconds = round(ms / 1000, 3)
-    parts = []
-    for unit, length in (("d", 86_400), ("h", 3600), ("m", 60)):
-        if seconds >= length:
-            parts.append(f"{int(seconds // length)}{unit}")
-            seconds = round(seconds % length, 3)
-    if seconds or not parts:
-        parts.append(f"{seconds:g}s")
-    return "".join(parts[:3])
-
-
-def about(ms: float) -> str:
-    """Milliseconds in a sentence, to two digits or the second: more would promise too much.
-
-    >>> about(0.3), about(56.4), about(999.9), about(1054), about(18_660), about(270_400)
-    ('<1 ms', '56 ms', '1.0 s', '1.1 s', '18.7 s', '4m30s')
-    """
-    if ms < 999.5:
-        return f"{ms:.0f} ms" if ms >= 1 or ms == 0 else "<1 ms"
-    return f"{ms / 1000:.1f} s" if ms < 59_950 else duration(round(ms / 1000) * 1000)
-
-
-def percent(share: float) -> str:
-    """A fraction as people read it; only nothing is 0%, and only the whole is 100%.
-
-    >>> percent(0), percent(0.3333), percent(0.00002), percent(0.99999), percent(1)
-    ('0%', '33.3%', '0.002%', '99.999%', '100%')
-    >>> percent(0.9999999), percent(1.0556)
-    ('99.999%', '105.6%')
-    """
-    value = 100 * share
-    if value in (0, 100):
-        return f"{value:.0f}%"
-    if value > 100:
-        return f"{value:.1f}%"
-    if value < 0.1:
-        return f"{value:.1g}%"
-    return f"{min(value, 99.999):.3f}%" if value > 99.9 else f"{value:.1f}%"

@@ -7,7 +7,8 @@ from rmqlb.model.message_queue import QueueName
 from rmqlb.model.result import counted
 from rmqlb.model.simulate_send import KeyedSdk, KeyQueue, KeyQueues, SdkPair
 from rmqlb.views.columns import Cell, Column, columns_from, columns_of, rows_of
-from rmqlb.views.report import Report, Rows, Section, first_places, percent, section_of
+from rmqlb.views.numbers import percent
+from rmqlb.views.report import Report, Rows, Section, first_places, section_of
 
 _MOST_KEYS = 20
 _MOST_COLUMNS = 6

@@ -30,19 +30,9 @@ from rmqlb.model.simulate_rebalance import (
 from rmqlb.model.simulate_rebalance_of_groups import RebalanceResults, SimulationsSummary
 from rmqlb.model.simulate_send import SendResult
 from rmqlb.views.columns import NOT_THERE, QUEUE_COLUMNS, Cell, Column, columns_from, columns_of, rows_of
+from rmqlb.views.numbers import about, duration, moment, number
 from rmqlb.views.of_groups import of_groups, rank
-from rmqlb.views.report import (
-    BETWEEN,
-    Audience,
-    Report,
-    Section,
-    about,
-    duration,
-    first_places,
-    labels,
-    section_of,
-    worst,
-)
+from rmqlb.views.report import BETWEEN, Audience, Report, Section, first_places, labels, section_of, worst
 from rmqlb.views.simulate_send import last_failed_ms, send_gravity, some_messages
 from rmqlb.views.timeline import SYMBOLS, event_marks, letter_styles, symbols, timeline_section
 
@@ -110,7 +100,7 @@ def _event_texts(events: Iterable[SimulatedEvent]) -> str:
     texts: dict[str, None] = {}
     for event in events:
         plain = f"{event.kind} {event.subject}"
-        texts[event.text if event.text not in ("", plain) else f"{plain} at {duration(event.at_ms)}"] = None
+        texts[event.text if event.text not in ("", plain) else f"{plain} at {moment(event.at_ms)}"] = None
     return named(texts) or "no event"
 
 
@@ -355,7 +345,7 @@ def _consumers(found: RebalanceResult) -> Section:
     happens: dict[str, list[str]] = {client_id: [] for client_id in letters}
     for event in found.events:
         if event.subject in happens:
-            happens[event.subject].append(f"{event.kind} {duration(event.at_ms)}")
+            happens[event.subject].append(f"{event.kind} {moment(event.at_ms)}")
     columns = (
         Column("", "letter", styles=letter_styles(letters), of=lambda part: letters[part.client_id]),
         Column("#", "label", shown=letters != short, of=lambda part: short[part.client_id]),
@@ -400,7 +390,7 @@ def _trials(trials: GroupTrials, *, screen: bool) -> Section:
 def _shown_figure(field: str, value: float | None) -> str:
     if value is None:
         return _UNSHOWN[field]
-    return duration(value) if field.endswith("_ms") else f"{value:.10g}"
+    return duration(value) if field.endswith("_ms") else number(value)
 
 
 def _facts_of_all(

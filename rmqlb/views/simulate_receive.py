@@ -15,7 +15,8 @@ from rmqlb.model.simulate_receive import (
     WaitTimes,
 )
 from rmqlb.views.columns import Cell, Column, columns_from, columns_of, rows_of
-from rmqlb.views.report import Report, Section, about, duration, section_of
+from rmqlb.views.numbers import about, duration, number
+from rmqlb.views.report import Report, Section, section_of
 
 _MOST = 12
 _CLIENTS = {"simple": "SimpleConsumer", "push": "PushConsumer", "pop": "POP client"}
@@ -123,7 +124,7 @@ def _settings(report: ReceiveReport) -> tuple[str, ...]:
     if s.rate_per_second is None:
         rate = "messages so rare that each finds all receives idle"
     else:
-        rate = f"{s.rate_per_second:g} messages per second"
+        rate = f"{number(s.rate_per_second)} messages per second"
     lasting = "" if s.duration_ms is None else f" for {duration(s.duration_ms)}"
     queues = counted(sum(broker.queues for broker in report.brokers), "queue")
     how = (

@@ -31,7 +31,8 @@ from rmqlb.model.simulate_send import (
 )
 from rmqlb.views.columns import Cell, Column, columns_from, columns_of, rows_of
 from rmqlb.views.formats.palette import BAD
-from rmqlb.views.report import Audience, Report, Section, about, duration, percent, section_of
+from rmqlb.views.numbers import about, duration, number, percent
+from rmqlb.views.report import Audience, Report, Section, section_of
 
 MOST_FAILURES = 12
 _MOST_NAMED = 2
@@ -62,7 +63,7 @@ def send_report(
         _queues(report),
         *([_keys(report.keys)] if report.keys else []),
         _brokers(report),
-        replace(_drawn(report, _STRIP), draw=lambda length: _drawn(report, min(length, _STRIP))),
+        _picture(report),
         _slices(report),
         *([_failures(report)] if report.failures else []),
         *([_exceptions(report)] if report.exceptions else []),
@@ -186,14 +187,18 @@ def send_settings(report: SendReport) -> tuple[str, ...]:
 def _producer(report: SendReport) -> str:
     producer = report.producer
     names = len({queue.broker_name for queue in report.publish_queues})
-    rate = "back to back" if producer.rate_per_second is None else f"{producer.rate_per_second:g} messages per second"
+    rate = (
+        "back to back"
+        if producer.rate_per_second is None
+        else f"{number(producer.rate_per_second)} messages per second"
+    )
     how = producer.mode.upper() if producer.selector is None else f"selector {producer.selector}"
     once = producer.retries == 0 or producer.mode == "oneway" or producer.selector is not None
     attempts = "one attempt" if once else f"up to {1 + producer.retries} attempts"
     within = "of" if producer.sdk != JAVA and not once else "within"
     return (
         f"{counted(len(report.publish_queues), 'queue')} on {counted(names, 'broker')}; "
-        f"{how}, {counted(producer.threads, 'thread')}, {rate}; {attempts} {within} {producer.timeout_ms}ms; "
+        f"{how}, {counted(producer.threads, 'thread')}, {rate}; {attempts} {within} {duration(producer.timeout_ms)}; "
         f"route polls every {duration(producer.poll_ms)} from {duration(producer.first_poll_ms)} on; "
         f"seed {producer.seed}"
     )
@@ -209,11 +214,13 @@ def _client(report: SendReport) -> str:
     if producer.selector is not None:
         return f"{client}; selectors know no latency fault"
     table = zip(producer.latency_max_ms, producer.not_available_duration_ms, strict=True)
-    steps = " ".join(f"{latency}ms→{duration(isolated)}" for latency, isolated in table if isolated)
+    steps = ", ".join(f"{duration(latency)} → {duration(isolated)}" for latency, isolated in table if isolated)
     own = " (thresholds given)" if scenario.latency_max or scenario.not_available_duration else ""
     on = "on" if producer.latency_fault else "off"
+    if _is_calm(report) and not own:
+        return f"{client}; latency fault {on}"
     failure = duration(producer.failure_isolates_ms)
-    return f"{client}; latency fault {on}, its table{own}: {steps}, a failure→{failure}"
+    return f"{client}; latency fault {on}, its table{own}: {steps}, a failure → {failure}"
 
 
 def _failure(failure: Failure) -> str:
@@ -346,6 +353,16 @@ def _drawn(report: SendReport, length: int) -> Section:
         begin, width = slices[0][0].from_ms, slices[0][-1].to_ms - slices[0][0].from_ms
         title += f" from {duration(begin)} to {duration(slices[-1][-1].to_ms)}, {duration(width)} per column"
     return Section("timeline", title, columns, tuple(rows))
+
+
+def _picture(report: SendReport) -> Section:
+    """The timeline, which people see without asking only if something happens in it."""
+    drawn = replace(_drawn(report, _STRIP), draw=lambda length: _drawn(report, min(length, _STRIP)))
+    return replace(drawn, named_only=_is_calm(report))
+
+
+def _is_calm(report: SendReport) -> bool:
+    return not (report.failures or report.totals.failed_attempts or report.totals.lost)
 
 
 def _character(slices: Sequence[Slice], place: int) -> str:
@@ -481,25 +498,25 @@ def _with_loss(producer: OtherProducer) -> str:
 
 def _trials(trials: SendTrials) -> Section:
     figures: list[tuple[str, Estimate | None, Callable[[float], str]]] = [
-        *((f"share of {name}", share, _percent) for name, share in trials.shares.items()),
-        ("attempts per message", trials.attempts, _number),
-        ("lost messages", trials.lost_messages, _number),
-        ("chance that a message is lost", trials.lost_share, _percent),
-        ("chance that a trial loses any", trials.losing_trials, _percent),
-        ("retries", trials.retries, _number),
+        *((f"share of {name}", share, percent) for name, share in trials.shares.items()),
+        ("attempts per message", trials.attempts, number),
+        ("lost messages", trials.lost_messages, number),
+        ("chance that a message is lost", trials.lost_share, percent),
+        ("chance that a trial loses any", trials.losing_trials, percent),
+        ("retries", trials.retries, number),
         ("time in failed attempts", trials.failing_ms, duration),
-        ("messages with a retry", trials.retried, _number),
-        *([("stored, not SEND_OK", trials.not_store_ok, _number)] if trials.not_store_ok.high else ()),
-        *([("stored more than once", trials.duplicated, _number)] if trials.duplicated.high else ()),
+        ("messages with a retry", trials.retried, number),
+        *([("stored, not SEND_OK", trials.not_store_ok, number)] if trials.not_store_ok.high else ()),
+        *([("stored more than once", trials.duplicated, number)] if trials.duplicated.high else ()),
         ("longest send", trials.longest_send_ms, duration),
-        *((f"isolations of {name}", times, _number) for name, times in trials.isolations.items() if times.high),
+        *((f"isolations of {name}", times, number) for name, times in trials.isolations.items() if times.high),
     ]
     rows = tuple(
         (figure, *((None,) * 3 if each is None else map(text, (each.mean, each.low, each.high))))
         for figure, each, text in figures
     )
     ended = ", stopped early" if trials.stopped_early else ""
-    title = f"{trials.trials} trials of {trials.messages.mean:g} messages{ended}, 95 % intervals"
+    title = f"{trials.trials} trials of {number(trials.messages.mean)} messages{ended}, 95% intervals"
     return Section("trials", title, (Column("", "figure"), *columns_from("mean low high", "number")), rows, heads=1)
 
 
@@ -515,11 +532,3 @@ def _spreads(trials: SendTrials) -> Section:
     )
     columns = (Column("", "figure"), Column("trials", "trials", "number"), *times)
     return Section("spreads", "spread over trials", columns, rows, heads=1)
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.4g}%"
-
-
-def _number(value: float) -> str:
-    return f"{value:.5g}"

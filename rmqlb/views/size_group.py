@@ -2,10 +2,11 @@ from collections.abc import Iterator, Sequence
 from operator import attrgetter
 
 from rmqlb.model.message_queue import runs, span
-from rmqlb.model.result import WARNING, counted
+from rmqlb.model.result import INFO, WARNING, are, counted
 from rmqlb.model.size_group import AfterLoss, GroupSize, Limit, SizeLimits, SizePoint
 from rmqlb.views.columns import Cell, Column, columns_from
-from rmqlb.views.report import BETWEEN, Report, Section, duration, percent, section_of
+from rmqlb.views.numbers import beyond, duration, number, percent
+from rmqlb.views.report import BETWEEN, Report, Section, section_of
 from rmqlb.views.timeline import ruler
 
 _MOST_RANGES = 12
@@ -21,8 +22,9 @@ _BETWEEN_TICKS = 5
 def size_report(size: GroupSize) -> Report:
     candidates = [_candidates(size)] if len(size.candidates) > 1 else []
     sections = (_chart(size, _LENGTH), _curve(size), *candidates, _topics(size))
-    grave = WARNING if size.consumers is None else "inOrder"
-    lines = [list(_for_autoscalers(size)), _limits_text(size.limits), list(_certainty(size)), list(_now(size))]
+    now = _now(size)
+    grave = WARNING if size.consumers is None or (now and not now.satisfied) else INFO if _is_open(size) else "inOrder"
+    lines = [list(_for_autoscalers(size)), _limits_text(size.limits), list(_certainty(size)), list(_of_now(size))]
     facts = (_headline(size), *(f"  {BETWEEN.join(parts)}" for parts in lines if parts))
     return Report("rmqlb/group-size", size, facts, sections, grave=grave, closing=tuple(_work(size)))
 
@@ -41,6 +43,7 @@ def _curve(size: GroupSize) -> Section:
         *columns_from("consumers imbalance idle unassigned? duplicateOwners?", "number"),
         Column("utilisation", "utilisation", "share", shown=size.threads is not None),
         after("with consumers lost", "imbalanceAfterLoss", "after_loss", shown=bool(limits.survive)),
+        after("with a host lost", "imbalanceAfterHostLoss", "after_host_loss", shown=limits.survive_host),
         after("with a broker lost", "imbalanceAfterBrokerLoss", "after_broker_loss", shown=limits.survive_broker),
         Column("share of ID sets", "share", "share", shown=not size.every_order),
         Column("fails", "fails", shown=False),
@@ -51,8 +54,8 @@ def _curve(size: GroupSize) -> Section:
 
 
 def _on_queues(size: GroupSize) -> str:
-    number = size.queues_per_broker
-    return "" if number is None else f" with {counted(number, 'queue')} per broker"
+    queues = size.queues_per_broker
+    return "" if queues is None else f" with {counted(queues, 'queue')} per broker"
 
 
 def _imbalance_after(loss: AfterLoss | None) -> Cell:
@@ -104,24 +107,40 @@ def _work(size: GroupSize) -> Iterator[str]:
     took = duration(times[0]) if len(times) == 1 else f"{duration(times[0])} to {duration(times[-1])}"
     threads = f"{counted(size.threads, 'consume thread')} per consumer"
     one = ", of which an orderly group has 1 for each queue" if size.orderly else ""
-    yield f"work: {sum(rates):g} messages per second, {took} each, {threads}{one}"
+    yield f"work: {number(sum(rates))} messages per second, {took} each, {threads}{one}"
 
 
 def _headline(size: GroupSize) -> str:
     group = size.group or "the group"
-    looked = f"{size.curve[0].consumers} to {size.curve[-1].consumers} consumers"
-    best = size.best
+    best, now = size.best, _now(size)
+    has = f" has {now.consumers}" if now is not None and not now.satisfied else ""
     if size.consumers is None:
+        tried = _ranges([point.consumers for point in size.curve])
         why = "; ".join(_reasons(best, size))
-        which = looked if len(size.curve) > 1 else counted(best.consumers, "consumer")
-        return f"{group}: none of {which} satisfies all; {_named(size, best)} come nearest, but {why}"
-    return f"{group}: {_named(size, best)} {'satisfy' if best.consumers > 1 else 'satisfies'} all{_why_no_fewer(size)}"
+        if len(size.curve) == 1:
+            return f"{group}: {_named(size, best)} {are(best.consumers)} not within the limits: {why}"
+        return f"{group}{has}: none of {tried} consumers is within the limits; nearest {_named(size, best)}: {why}"
+    if _is_open(size):
+        allowed = size.replica_counts.allowed
+        either = f"any of {_ranges(allowed)}" if len(allowed) > 1 else counted(best.consumers, "consumer")
+        return f"{group}{has}: balanced with {either}{_setting(size)}; give --rate and --consume-time for load"
+    return f"{group}{has}{',' * bool(has)} needs {_named(size, best)}{_why_no_fewer(size)}"
+
+
+def _is_open(size: GroupSize) -> bool:
+    """Whether the question is not answered: without rates, limits of balance allow the fewest consumers."""
+    asked = size.limits
+    lost = asked.survive or asked.survive_host or asked.survive_broker
+    is_fewest = len(size.curve) > 1 and size.consumers == size.curve[0].consumers
+    return size.threads is None and size.queues_per_broker is None and not lost and is_fewest
 
 
 def _reasons(point: SizePoint, size: GroupSize) -> Iterator[str]:
     for limit in point.fails:
         if limit == "survive":
             yield _after(point.after_loss, size)
+        elif limit == "survive-host":
+            yield _after(point.after_host_loss, size)
         elif limit == "survive-broker":
             yield _after(point.after_broker_loss, size)
         else:
@@ -131,12 +150,13 @@ def _reasons(point: SizePoint, size: GroupSize) -> Iterator[str]:
 def _limits_text(limits: SizeLimits) -> list[str]:
     most, used, lost = limits.max_imbalance, limits.max_utilisation, limits.survive
     texts = (
-        most is not None and f"imbalance at most {most:g}",
+        most is not None and f"imbalance at most {number(most)}",
         limits.no_idle and "no idle consumer",
-        used is not None and f"utilisation at most {100 * used:g}%",
+        used is not None and f"utilisation at most {percent(used)}",
         lost and f"the same with up to {counted(lost, 'consumer')} lost",
+        limits.survive_host and "the same with any host lost",
         limits.survive_broker and "the same with any broker lost",
-        limits.share < 1 and f"for {100 * limits.share:g}% of sets of client IDs",
+        limits.share < 1 and f"for {percent(limits.share)} of sets of client IDs",
     )
     found = [text for text in texts if text]
     return [f"asked: {found[0]}", *found[1:]] if found else []
@@ -146,37 +166,38 @@ def _ranges(numbers: Sequence[int], most: int = _MOST_RANGES) -> str:
     """Numbers in a few words.
 
     >>> _ranges([1, 2, 3, 5, 8, 9]), _ranges([2, 4, 6], most=2), _ranges([])
-    ('1-3, 5, 8-9', '2, 4 and 1 more', 'none')
+    ('1–3, 5, 8–9', '2, 4 and 1 more', 'none')
     """
     found = runs(numbers)
     left = sum(map(len, found[most:]))
-    return (", ".join(map(span, found[:most])) or "none") + (f" and {left} more" if left else "")
+    return (", ".join(map(span, found[:most])).replace("-", "–") or "none") + (f" and {left} more" if left else "")
 
 
 def _named(size: GroupSize, point: SizePoint) -> str:
-    text = counted(point.consumers, "consumer") + _on_queues(size)
-    if len({each.strategy for each in size.candidates}) > 1:
-        text += f" under {size.strategy}"
-    return text
+    return counted(point.consumers, "consumer") + _setting(size)
+
+
+def _setting(size: GroupSize) -> str:
+    under = f" under {size.strategy}" if len({each.strategy for each in size.candidates}) > 1 else ""
+    return _on_queues(size) + under
 
 
 def _why_no_fewer(size: GroupSize) -> str:
     smaller = size.at(size.best.consumers - 1)
     if smaller is None:
-        return "" if size.best.consumers == 1 else "; fewer were not looked at"
-    do = "do" if smaller.consumers > 1 else "does"
-    return f"; {smaller.consumers} {do} not: {'; '.join(_reasons(smaller, size))}"
+        return "" if size.best.consumers == 1 else "; fewer were not tried"
+    return f"; {smaller.consumers} {are(smaller.consumers)} too few: {'; '.join(_reasons(smaller, size))}"
 
 
 def _broken(limit: Limit, found: SizePoint | AfterLoss, limits: SizeLimits) -> str:
-    numbers: dict[Limit, tuple[int, str, str]] = {
+    counts: dict[Limit, tuple[int, str, str]] = {
         "unassigned": (found.unassigned, "queue", " unassigned"),
         "duplicate-owners": (found.duplicate_owners, "queue", " with duplicate owners"),
         "no-idle": (found.idle, "idle consumer", ""),
     }
-    if limit in numbers:
-        number, noun, how = numbers[limit]
-        return counted(number, noun) + how if number else f"1 {noun}{how} or more with some sets of client IDs"
+    if limit in counts:
+        broken, noun, how = counts[limit]
+        return counted(broken, noun) + how if broken else f"1 {noun}{how} or more with some sets of client IDs"
     if limit == "max-utilisation":
         return f"utilisation {_above(100 * (found.utilisation or 0), 100 * (limits.max_utilisation or 0), '%')}"
     if found.imbalance is None:
@@ -185,22 +206,23 @@ def _broken(limit: Limit, found: SizePoint | AfterLoss, limits: SizeLimits) -> s
 
 
 def _above(value: float, limit: float, unit: str = "") -> str:
-    """A figure that is too large, with as many digits as necessary.
+    """A figure that is too large.
 
     >>> _above(1.28, 1.1), _above(1.1004, 1.1), _above(95, 80, "%"), _above(1.05, 1.1)
     ('1.28 > 1.1', '1.1004 > 1.1', '95% > 80%', 'above 1.1 with some sets of client IDs')
     """
     if value <= limit:  # the required share of ID sets is within the limit
-        return f"above {limit:g}{unit} with some sets of client IDs"
-    digits = next((d for d in range(0 if unit else 2, 9) if round(value, d) > limit), 9)
-    return f"{value:.{digits}f}{unit} > {limit:g}{unit}"
+        return f"above {number(limit)}{unit} with some sets of client IDs"
+    return f"{beyond(value, limit, 1 if unit else 2)}{unit} > {number(limit)}{unit}"
 
 
 def _after(loss: AfterLoss | None, size: GroupSize) -> str:
     if loss is None:
         return "losses were not looked at"
     lost = f"broker {loss.lost_broker}" if loss.lost_broker is not None else counted(loss.lost_consumers, "consumer")
-    broken = [limit for limit in loss.fails if limit not in ("survive", "survive-broker")]
+    if loss.lost_host is not None:
+        lost = f"host {loss.lost_host} ({lost})"
+    broken = [limit for limit in loss.fails if not limit.startswith("survive")]
     left = [_broken(limit, loss, size.limits) for limit in broken]
     if not left:
         left = ["no queue is left" if loss.lost_broker is not None else "no consumer is left"]
@@ -209,10 +231,11 @@ def _after(loss: AfterLoss | None, size: GroupSize) -> str:
 
 def _for_autoscalers(size: GroupSize) -> Iterator[str]:
     counts = size.replica_counts
-    looked = f"{size.curve[0].consumers} to {size.curve[-1].consumers}"
+    looked = f"{size.curve[0].consumers}–{size.curve[-1].consumers}"
     if counts.min is not None and len(size.curve) > 1:
-        yield f"replica counts that satisfy all: {_ranges(counts.allowed)}"
-        yield f"looked at {looked}"
+        yield f"replica counts within the limits: {_ranges(counts.allowed)} (tried {looked})"
+    if (now := _now(size)) is not None and now.satisfied:
+        yield f"{counted(now.consumers, 'consumer')} now"
 
 
 def _certainty(size: GroupSize) -> Iterator[str]:
@@ -220,7 +243,7 @@ def _certainty(size: GroupSize) -> Iterator[str]:
     library = "" if size.sdk == "java" else f" of {size.sdk} consumers"
     yield f"{size.strategy}{library}, {counted(queues, 'queue')} of {counted(len(size.topics), 'topic')}"
     if size.every_order:
-        yield "holds for every order of client IDs"
+        yield "independent of client IDs"
     elif size.limits.share < 1 or not size.best.satisfied:
         yield f"holds for {percent(size.best.share)} of {size.trials} sets of client IDs that were tried"
     else:
@@ -232,16 +255,17 @@ def _certainty(size: GroupSize) -> Iterator[str]:
         yield f"from {counted(first.consumers, 'consumer')} on, random losses were tried: a worse one may exist"
 
 
-def _now(size: GroupSize) -> Iterator[str]:
-    # If IDs matter, these figures belong to other consumers, unless the present ones were kept.
+def _now(size: GroupSize) -> SizePoint | None:
+    """The present size; if IDs matter, its figures belong to other consumers, unless the present ones were kept."""
     known = size.consumers_now is not None and (size.every_order or size.mixed_subscriptions)
-    now = size.at(size.consumers_now or 0) if known else None
-    if now is None or now.consumers == size.consumers:
-        return
-    satisfy, do = ("satisfy", "do") if now.consumers > 1 else ("satisfies", "does")
-    does = f"{satisfy} all too" if now.satisfied else f"{do} not: {'; '.join(_reasons(now, size))}"
-    where = "" if size.queues_per_broker is None else " on these queues"
-    yield f"now {counted(now.consumers, 'consumer')}, which {does}{where}"
+    return size.at(size.consumers_now or 0) if known else None
+
+
+def _of_now(size: GroupSize) -> Iterator[str]:
+    now = _now(size)
+    if now is not None and not now.satisfied and (size.consumers is None or now.consumers != size.consumers - 1):
+        where = "" if size.queues_per_broker is None else " on these queues"
+        yield f"now {counted(now.consumers, 'consumer')}{where}: {'; '.join(_reasons(now, size))}"
 
 
 def _chart(size: GroupSize, length: int) -> Section:

@@ -21,6 +21,7 @@ from rmqlb.model.sweep_failures import (
 )
 from rmqlb.views.check import allowed_text, amount_text, bound_text
 from rmqlb.views.columns import Cell, Column, attribute_of, columns_from
+from rmqlb.views.numbers import number
 from rmqlb.views.report import Block, Part, Report, Section, first_places, section_of
 
 _MOST_SHOWN = 5
@@ -29,7 +30,7 @@ _MOST_ROWS = 15
 _LONGEST_COMMAND = 2000  # characters that a screen still shows
 _LIMIT_COLUMNS = (
     *columns_from("about name limit"),
-    Column("is", "valueText", of=lambda one: amount_text(LIMITS[one.limit].unit, one.value)),
+    Column("is", "valueText", of=lambda one: amount_text(LIMITS[one.limit].unit, one.value, one.bound)),
     Column("allowed", "allowed", of=lambda one: bound_text(LIMITS[one.limit].unit, one.bound)),
 )
 _SIGN = Column("", "severity", "sign")
@@ -113,7 +114,8 @@ def _losses_text(losses: Sequence[Loss]) -> str:
 
 def _breaks(one: BrokenAlready) -> str:
     unit = LIMITS[one.limit].unit
-    return f"{one.about} {one.name}: {one.limit} is {amount_text(unit, one.value)} ({allowed_text(unit, one.bound)})"
+    value = amount_text(unit, one.value, one.bound)
+    return f"{one.about} {one.name}: {one.limit} is {value} ({allowed_text(unit, one.bound)})"
 
 
 def _counterexamples(found: Sequence[Counterexample]) -> tuple[Section, ...]:
@@ -168,7 +170,7 @@ def _group_left(o: GroupOutcome) -> Iterator[str]:
     if o.idle:
         yield f"{o.idle} idle"
     if o.imbalance is not None:
-        yield f"imbalance {o.imbalance:.4g}"
+        yield f"imbalance {number(o.imbalance)}"
     yield f"{counted(o.moved, 'queue')} {'moves' if o.moved == 1 else 'move'}"
     if o.lag_moved:
         yield f"{messages(o.lag_moved, 'waiting ')} in them"

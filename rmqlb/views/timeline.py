@@ -18,7 +18,8 @@ from rmqlb.model.result import milliseconds
 from rmqlb.model.simulate_rebalance import Interval, QueueTimeline
 from rmqlb.views.columns import QUEUE_COLUMNS, Cell, Column, PaintedText
 from rmqlb.views.formats.palette import WARN, overlap_style, owner_style
-from rmqlb.views.report import Section, duration, worst
+from rmqlb.views.numbers import duration, moment
+from rmqlb.views.report import Section, worst
 
 SYMBOLS = ascii_letters + digits
 _STATES: dict[KnownState, str] = {
@@ -253,7 +254,8 @@ def _painted(strip: Strip, letters: Mapping[str, str] | None) -> PaintedText:
 
 
 def _title(edges: Sequence[int], consumers: int) -> str:
-    begin, end, length = (duration(milliseconds(us)) for us in (edges[0], edges[-1], edges[1 % len(edges)] - edges[0]))
+    begin, end = (moment(milliseconds(us)) for us in (edges[0], edges[-1]))
+    length = duration(milliseconds(edges[1 % len(edges)] - edges[0]))
     repeated = f"; {consumers} consumers share {len(SYMBOLS)} letters and digits" if consumers > len(SYMBOLS) else ""
     return f"timeline from {begin} to {end}, {length} per column{repeated}"
 
@@ -261,7 +263,7 @@ def _title(edges: Sequence[int], consumers: int) -> str:
 def _ruler(edges: Sequence[int]) -> str:
     width = len(edges) - 1
     times = ticks(edges[0], edges[-1], max(width // _BETWEEN_TICKS, 1))
-    return ruler(width, ((bisect_right(edges, time) - 1, duration(milliseconds(time))) for time in times))
+    return ruler(width, ((bisect_right(edges, time) - 1, moment(milliseconds(time))) for time in times))
 
 
 def ruler(width: int, labels: Iterable[tuple[int, str]]) -> str:

@@ -58,7 +58,7 @@ def test_the_summary_is_the_sum_and_the_first_line_says_it() -> None:
         assert total[key] == sum(summary[key] for summary in summaries), key
     fewest, most = (sum(summary["movedRange"][end] for summary in summaries) for end in ("fewest", "most"))
     assert total["movedRange"] == {"fewest": fewest, "most": most, "complete": True}
-    lines = run(*PLAN, *SOURCE, *BOTH, "-o", "plain").stdout.splitlines()
+    lines = run(*PLAN, *SOURCE, *BOTH, "--all", "-o", "plain").stdout.splitlines()
     assert lines[0].startswith(f"2 groups: {fewest} to {most} of 34 queues move")
     assert {"order-svc: queues", "bill-svc: consumers"} <= set(lines)
 

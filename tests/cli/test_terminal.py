@@ -28,8 +28,9 @@ def test_progress_is_one_line_that_fits_and_goes_away(name: str, capfd: pytest.C
     with Progress("live") as progress:
         progress(name, 0, 12)
         progress(name, 9, 12)
-    first, second, blank, end = capfd.readouterr().err.removeprefix("\r").split("\r")
+    begun, first, second, blank, end = capfd.readouterr().err.removeprefix("\r").split("\r")
     assert (first[-9:], second.rstrip()[-10:]) == (": 1 of 12", ": 10 of 12")
+    assert begun == "reading"
     assert first.startswith("reading ")
     assert width(second.rstrip()) == len(blank) <= width(second) <= 79
     assert (blank.strip(), end) == ("", "")
@@ -53,6 +54,14 @@ def test_a_source_that_does_not_answer_is_shown_as_being_read(tmp_path: Path) ->
             caller.close()
             assert terminal.end() == 5
     assert terminal.lines[0].startswith("error: ")
+
+
+def test_the_line_of_work_makes_room_for_its_parts_and_comes_back(capfd: pytest.CaptureFixture[str]) -> None:
+    with Progress("live", "planning") as around, Progress("live", "reading", around.open()) as progress:
+        progress("a file", 0, 0)
+    lines = [line.strip() for line in capfd.readouterr().err.split("\r")]
+    assert [*filter(None, lines)] == ["planning", "reading", "reading a file", "planning"]
+    assert lines[-1] == ""
 
 
 def test_rows_in_a_file_leave_the_terminal_to_the_progress(tmp_path: Path) -> None:

@@ -44,7 +44,7 @@ STALLS = [event("pull-stall", at, "b", f"pull-stall b@{at}s") for at in (4, 5, 6
 @every_case(("strips", "changes", "start", "end"), [
     (TWO, {}, "g, join b@3s: longest gap 2.0 s (1 of 2 queues); longest overlap 3.0 s (1 of 2 queues); ", "converged 1.0 s after it"),
     # the figure counts from the first event; a person waits from the last one on
-    (TWO, {"events": [event("broker-down", 1), event("broker-up", 4)], "settled_us": 5 * SECOND_US}, "g, broker-down b at 1s, broker-up b at 4s: ", "; converged 2.0 s after b is back"),
+    (TWO, {"events": [event("broker-down", 1), event("broker-up", 4)], "settled_us": 5 * SECOND_US}, "g, broker-down b at 1 s, broker-up b at 4 s: ", "; converged 2.0 s after b is back"),
     (TWO, {"events": [event("broker-down", 1), event("broker-up", 4)], "settled_us": 3 * SECOND_US}, "", "; converged 3.0 s after the first event"),
     (TWO, {"events": [event("broker-down", 1), event("join", 4, "c")], "settled_us": 5 * SECOND_US}, "", "; converged 2.0 s after the last event"),
     (TWO, {"events": [*RESTART, *STALLS]}, "g, restart a@1s, down 2s, pull-stall b@4s, pull-stall b@5s and 2 more: ", "; converged 1.0 s after the first event"),
@@ -92,8 +92,8 @@ def test_rules_and_changed_settings_are_shown() -> None:
     )  # fmt: skip
     assert group_report(simulated(TWO, scenario=scenario)).closing == (
         "2 consumers, 2 queues of T; strategy AVG, orderly; client 4.9.7 (rules of 5.5.0 and newer)",
-        "seed 9, trial 0; a request takes about 1ms; a message takes the listener 2ms; CONSUME_FROM_FIRST_OFFSET",
-        "timers: heartbeat 10s instead of 30s, pull-delay 0s instead of what the client version does",
+        "seed 9, trial 0; a request takes about 1 ms; a message takes the listener 2 ms; CONSUME_FROM_FIRST_OFFSET",
+        "timers: heartbeat 10 s instead of 30 s, pull-delay 0 s instead of what the client version does",
     )
 
 
@@ -148,7 +148,7 @@ def test_trials_have_median_p95_and_worst() -> None:
     assert (first["name"], second["name"], first["p95"], first["p95Value"]) == (
         "convergenceMs",
         "longestGapMs",
-        "2s",
+        "2 s",
         "2000",
     )
     assert "20 trials, 1 of which did not converge" in as_plain(report.only(()))

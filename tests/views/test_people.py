@@ -164,7 +164,7 @@ BRIEF = Section("windows", "windows", COLUMNS, ROWS, heads=2, brief=(3, 19, 20, 
 def test_each_brief_row_is_shown_once_and_no_other(width: int) -> None:
     text = on_a_terminal(report(BRIEF, labels={CLIENT_ID: "#0"}), width)
     assert max(map(len, text.splitlines())) <= width
-    words = text.split()
+    words = text.replace("1,0", "10").split()
     shown = [int(word) - 1000 for word in words if word in map(str, range(1000, 1060))]
     assert shown == [*(BRIEF.brief or ())]
     assert " ".join(words).count("windows, the worst") == words.count("windows,") > 0

@@ -175,7 +175,7 @@ def test_runs_cover_the_strip_and_their_story_is_of_intervals_that_are_there(tex
         assert [run.from_us for run in found] == [0, *(run.to_us for run in found[:-1])]
         assert found[-1].to_us == report.end_us
         for run in found:
-            told = re.search(r" from (\d+)s to (\d+)s", story(run))
+            told = re.search(r" from (\d+) s to (\d+) s", story(run))
             assert told is not None
             alike = [i for line in strip.queues for i in line.intervals if i.state == run.shown.state]
             assert int(told[1]) * SECOND_US in {one.from_us for one in alike}

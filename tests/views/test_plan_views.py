@@ -166,8 +166,8 @@ def test_the_first_line_is_the_best_way_and_its_cost() -> None:
     shown = rollout_report(rollout(BEST, choice(TRIED, "cba", "reversed")))
     assert shown.facts == (
         "g, restart of 3 consumers: longest gap 3.0 s; longest overlap 1.0 s",
-        "  recommended: order sorted, one at a time, every 30s, each away 15s · converged after 1m30s, in 95 % of 20 trials",
-        "  longest gap 2.0 s in 95 % of trials · at most 9 messages redelivered in any trial",
+        "  recommended: order sorted, one at a time, every 30 s, each away 15 s · converged after 1m30s, in 95% of 20 trials",
+        "  longest gap 2.0 s in 95% of trials · at most 9 messages redelivered in any trial",
     )
     assert (shown.grave, shown.closing) == ("warning", ("2 ways tried, 20 trials each",))
 

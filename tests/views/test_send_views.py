@@ -34,13 +34,13 @@ def sent(*failures: Failure, topic: Any = TWO, **changes: Any) -> SendReport:
 @every_case(("line", "grave", "reaction", "changes"), [
     ("no broker fails: no message of 4 lost; longest send 1 ms", "inOrder", None, {}),
     ("b is excluded: no message of 4 lost; longest send 1 ms", "inOrder", None, {"exclude": frozenset("b")}),
-    ("b refused from 0s on: no message of 4 lost; 3 retried (75.0%), the last at 3.0 s; longest send 2 ms", "warning", REFUSED, {}),
-    ("b refused from 0s on: 2 of 4 messages lost (50.0%); 2 of 4 attempts fail, the last at 3.0 s; longest send 1 ms", "error", REFUSED, {"retries": 0}),
-    ("b refused from 0s on: all 2 messages lost; 2 of 2 attempts fail, the last at 1.0 s; longest send 1 ms", "error", REFUSED, {"topic": ONE, "retries": 0, "messages": 2}),
-    ("b refused from 0s on: the message is lost; 1 of 1 attempts fail, the last at 0 ms; longest send 1 ms", "error", REFUSED, {"topic": ONE, "retries": 0, "messages": 1}),
-    ("b slow (800ms) from 0s on: no message of 4 lost; no attempt fails; longest send 800 ms", "inOrder", SLOW, {}),
-    ("b FLUSH_DISK_TIMEOUT from 0s on: no message of 4 lost; 2 stored, not SEND_OK; no attempt fails; longest send 1 ms", "warning", NOT_FLUSHED, {}),
-    ("b FLUSH_DISK_TIMEOUT from 0s on: no message of 4 lost; 3 stored more than once; 3 retried (75.0%); longest send 2 ms", "warning", NOT_FLUSHED, {"retry_not_store_ok": True}),
+    ("b refused from 0 s on: no message of 4 lost; 3 retried (75%), the last at 3.0 s; longest send 2 ms", "warning", REFUSED, {}),
+    ("b refused from 0 s on: 2 of 4 messages lost (50%); 2 of 4 attempts fail, the last at 3.0 s; longest send 1 ms", "error", REFUSED, {"retries": 0}),
+    ("b refused from 0 s on: all 2 messages lost; 2 of 2 attempts fail, the last at 1.0 s; longest send 1 ms", "error", REFUSED, {"topic": ONE, "retries": 0, "messages": 2}),
+    ("b refused from 0 s on: the message is lost; 1 of 1 attempts fail, the last at 0 ms; longest send 1 ms", "error", REFUSED, {"topic": ONE, "retries": 0, "messages": 1}),
+    ("b slow (800 ms) from 0 s on: no message of 4 lost; no attempt fails; longest send 800 ms", "inOrder", SLOW, {}),
+    ("b FLUSH_DISK_TIMEOUT from 0 s on: no message of 4 lost; 2 stored, not SEND_OK; no attempt fails; longest send 1 ms", "warning", NOT_FLUSHED, {}),
+    ("b FLUSH_DISK_TIMEOUT from 0 s on: no message of 4 lost; 3 stored more than once; 3 retried (75%); longest send 2 ms", "warning", NOT_FLUSHED, {"retry_not_store_ok": True}),
 ])  # fmt: skip
 def test_the_first_line_of_sends(line: str, grave: str, reaction: Reaction | None, changes: dict[str, Any]) -> None:
     report = sent(*([] if reaction is None else [fails(reaction)]), **changes)
@@ -63,7 +63,7 @@ def test_each_failure_has_a_line(line: str, failure: tuple[Any, ...], changes: d
 
 def test_many_failures_are_counted() -> None:
     lines = send_facts(sent(*(fails(REFUSED, at, at + 1) for at in range(1, 15))))
-    assert lines[0].startswith("T, b refused from 1s to 2s, b refused from 2s to 3s, and 12 more: ")
+    assert lines[0].startswith("T, b refused from 1 s to 2 s, b refused from 2 s to 3 s, and 12 more: ")
     assert (len(lines), lines[-1]) == (1 + 12 + 1, "  and 2 failures more")
     by_number = Failure("b", REFUSED, Moment(message=2), Moment(message=4))
     assert send_facts(sent(by_number))[0].startswith("T, b refused from message 2 to message 4: ")
@@ -74,7 +74,7 @@ def test_many_failures_are_counted() -> None:
 def test_trials_have_a_line_of_their_own() -> None:
     scenario = SendScenario(messages=4, rate=Fraction(1), failures=(fails(REFUSED),), retries=0)
     lines = send_facts(replace(simulate_send(TWO, scenario), trials=simulate_trials(TWO, scenario, 8)))
-    assert lines[1].startswith("  over 8 trials: 50.0% of messages lost (")
+    assert lines[1].startswith("  over 8 trials: 50% of messages lost (")
     assert lines[1].endswith("; longest send p95 1 ms, max 1 ms; this is the first of them")
 
 
@@ -83,10 +83,10 @@ def test_the_settings_stand_last() -> None:
         return "\n".join(send_settings(sent(*failures, **changes)))
 
     assert settings(latency_max=(50, 100), not_available_duration=(0, 7000)) == (
-        "2 queues on 2 brokers; SYNC, 1 thread, 1 messages per second; up to 3 attempts within 3000ms; "
-        "route polls every 30s from 30s on; seed 1\n"
-        "client 5.5.0 (rules of 5.3.3 and newer); latency fault off, its table (thresholds given): 100ms→7s, "
-        "a failure→7s"
+        "2 queues on 2 brokers; SYNC, 1 thread, 1 messages per second; up to 3 attempts within 3 s; "
+        "route polls every 30 s from 30 s on; seed 1\n"
+        "client 5.5.0 (rules of 5.3.3 and newer); latency fault off, its table (thresholds given): 100 ms → 7 s, "
+        "a failure → 7 s"
     )
     assert ", 2 threads, back to back; one attempt within " in settings(threads=2, rate=None, retries=0)
     assert "; ONEWAY, 1 thread, 1 messages per second; one attempt " in settings(mode="oneway")
@@ -94,7 +94,7 @@ def test_the_settings_stand_last() -> None:
     assert "; selector hash, 1 thread, 1 messages per second; one attempt within " in by_hand
     assert by_hand.endswith("; selectors know no latency fault")
     for notices, line in ((0, "drops it at once"), (120, "drops it after 2m"), (None, "never drops it")):
-        assert settings(fails(REFUSED, 0, 5, notices)).endswith(f"\nb: refused from 0s to 5s; the NameServer {line}")
+        assert settings(fails(REFUSED, 0, 5, notices)).endswith(f"\nb: refused from 0 s to 5 s; the NameServer {line}")
 
 
 MINUTE = ("--rate", "10", "--for", "1m")
@@ -112,7 +112,7 @@ SEND = ("simulate-send", "-s", EXAMPLE, "-t", "OrderEvents")
         ["never leave broker-b: rust-grpc (304 lost)", "leave broker-b after messages are lost: go (60 lost), python-grpc (60 lost), go-grpc (150 lost)"],
     ),
     # Latency fault is Java's alone.
-    ((*DEAD, "--latency-fault", "on"), ["never leave broker-b: cpp, go ", "java: OrderEvents, broker-b refused from 10s to 40s: "]),
+    ((*DEAD, "--latency-fault", "on"), ["never leave broker-b: cpp, go ", "java: OrderEvents, broker-b refused from 10 s to 40 s: "]),
     (("--fail", "broker-b:read-only", *MINUTE), ["java: OrderEvents, "]),
 ])  # fmt: skip
 def test_lines_of_brokers_come_before_the_first_producer(args: tuple[str, ...], lines: list[str]) -> None:

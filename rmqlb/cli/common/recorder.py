@@ -16,7 +16,7 @@ from rmqlb.errors import DataError, EndpointError
 from rmqlb.model.recording import Ended, Look, Recording, RecordLine
 from rmqlb.model.result import Finding, counted
 from rmqlb.model.snapshot import ClusterSnapshot, Unread, Wanted
-from rmqlb.views.report import duration
+from rmqlb.views.numbers import duration
 
 FIRST_REST_S, MOST_REST_S = 2.0, 16.0
 

@@ -33,7 +33,7 @@ from rmqlb.verbs import amounts
 from rmqlb.verbs.amounts import given
 from rmqlb.verbs.settings import read_setting
 from rmqlb.views.formats.machine import JsonLines
-from rmqlb.views.report import duration
+from rmqlb.views.numbers import duration, number
 from rmqlb.views.simulate_send import send_report
 
 _DEFAULT_MESSAGES = 1000
@@ -146,7 +146,7 @@ def _assumed(scenario: SendScenario, sdks: Sequence[str], options: SendOptions) 
         text = "no --round-trip is given: healthy brokers are taken to answer in 1ms"
         yield Finding("assumed-latency", text, severity=INFO)
     if options.rate is None and scenario.rate is not None and scenario.duration_us is not None:
-        rate, lasting = f"{float(scenario.rate):g} messages per second", duration(scenario.duration_us / 1000)
+        rate, lasting = f"{number(float(scenario.rate))} messages per second", duration(scenario.duration_us / 1000)
         text = f"no --rate is given: {rate} are sent, for {lasting}; --rate and --for say otherwise"
         yield Finding("assumed-rate", text, severity=INFO)
 

@@ -15,15 +15,13 @@ from rmqlb.model.result import Finding, TriedCondition
 from rmqlb.model.snapshot import ClusterSnapshot, suggestion
 from rmqlb.views.formats.palette import encodable
 from rmqlb.views.formats.text import cut_to_width, visible, width
-from rmqlb.views.report import FORMATS, SCREENS, Report
+from rmqlb.views.report import FOR_PEOPLE, FORMATS, SCREENS, Report
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from rmqlb.cli.common.output_files import PageOptions
 
-FOR_PEOPLE = ("table", "plain", "markdown")
-"""The formats that people look at; programs read the others."""
 _NO_TABLES = ("jsonl", "prometheus")
 _PIPE_WIDTH = 100_000
 """Nothing is ever cut or wrapped in a pipe."""
@@ -37,12 +35,17 @@ _USUAL_WIDTH = 80
 class Progress:
     """Shows on stderr what is done, how far, and the time left: in a line (live), or in a line per stage.
 
-    A line must fit the terminal, for a carriage return takes back no line above it.
+    A line must fit the terminal, for a carriage return takes back no line above it. The line of work around this work
+    makes room, and comes back when this work ends.
     """
 
-    def __init__(self, manner: Literal["live", "stages", "silent"], verb: str = "reading") -> None:
+    def __init__(
+        self, manner: Literal["live", "stages", "silent"], verb: str = "reading", around: Self | None = None
+    ) -> None:
         self._verb = verb
         self._manner = manner
+        self._around = around
+        self._line: str | None = None  # of work that has begun and not ended
         self._stage = ""
         self._began = 0.0
         self._shown = 0
@@ -65,18 +68,37 @@ class Progress:
             self._write(cut_to_width(f"{name}{end}", room))
 
     def clear(self) -> None:
+        line = self._line
         if self._shown:
             self._write("")
             sys.stderr.write("\r")
             sys.stderr.flush()
+        self._line = line
+
+    def show_again(self) -> None:
+        if self._line:
+            self._write(self._line)
+
+    def open(self) -> Self:
+        """The innermost work that has not ended, if any has not."""
+        return self if self._line is not None or self._around is None else self._around.open()
 
     def __enter__(self) -> Self:
+        if self._around is not None:
+            self._around.clear()
+        self._line = ""
+        if self._manner == "live":
+            self._write(cut_to_width(self._verb, _room()))
         return self
 
     def __exit__(self, *_: object) -> None:
         self.clear()
+        self._line = None
+        if self._around is not None:
+            self._around.show_again()
 
     def _write(self, line: str) -> None:
+        self._line = line
         now = width(line)
         sys.stderr.write("\r" + line + " " * (self._shown - now))
         sys.stderr.flush()
@@ -187,9 +209,9 @@ class Terminal:
         for name in wanted:
             if name not in names:
                 raise UsageError(f"--section {name}: not in this result", hint=suggestion("sections", name, names))
-        screen = self.format in SCREENS
-        chosen = report.only(wanted, screen=screen, everything=self._options.all and self.format in FOR_PEOPLE)
-        return chosen.with_findings(findings) if screen and not self._options.quiet else chosen
+        screen = self.format in FOR_PEOPLE
+        chosen = report.only(wanted, screen=screen, everything=self._options.all and screen)
+        return chosen.with_findings(findings) if self.format in SCREENS and not self._options.quiet else chosen
 
     def _check_lines(self) -> None:
         if self._options.section and self.format in _NO_TABLES:
@@ -207,18 +229,20 @@ class Terminal:
             self.say(line)
 
     def say(self, line: str) -> None:
+        self.pause_progress()
         sys.stderr.write(visible(line) + "\n")
 
     def progress(self, *, stages: bool = False, verb: str = "reading", beside_rows: bool = False) -> Progress:
         """A progress line on a terminal; otherwise a line per stage, or nothing; nothing next to rows on a terminal."""
         if self._options.quiet or self.repeating or (beside_rows and sys.stdout.isatty()):
             return Progress("silent", verb)
-        self._progress = Progress("live" if sys.stderr.isatty() else "stages" if stages else "silent", verb)
+        manner: Literal["live", "stages", "silent"] = "stages" if stages else "silent"
+        self._progress = Progress("live" if sys.stderr.isatty() else manner, verb, self._progress.open())
         return self._progress
 
     def pause_progress(self) -> None:
         """Make room on stderr for something else, such as a question; the next part is shown again."""
-        self._progress.clear()
+        self._progress.open().clear()
 
     def must_redraw_or_stream(self) -> None:
         """Choose the format of something that is shown again and again: tables on a terminal, JSON lines elsewhere."""
@@ -234,7 +258,7 @@ class Terminal:
             raise UsageError(f"--watch cannot show {self.format}{'' if on_terminal else ' in a pipe'}", hint=hint)
 
     def text(self, report: Report, snapshot: ClusterSnapshot, findings: Iterable[Finding]) -> str:
-        if self.format == "table":
+        if self.format == "table" or (self.format == "plain" and self._has_colour()):
             return drawn(report, self.console())
         if self.format in ("plain", "markdown"):
             from rmqlb.views.formats.people import as_plain
@@ -262,18 +286,28 @@ class Terminal:
     def console(self) -> "Console":
         from rich.console import Console
 
-        colour = _has_colour(self._options.color)
+        colour = self._has_colour()
         arguments: dict[str, Any] = {"force_terminal": True} if colour else {"color_system": None}
         if colour and (os.environ.get("TERM", "dumb") in ("dumb", "unknown") or not sys.stdout.isatty()):
             arguments["color_system"] = "standard"
         columns = os.environ.get("COLUMNS", "")
-        if not (columns.isdecimal() and int(columns)):  # rich would draw everything in the 0 columns of COLUMNS=0
+        has_columns = columns.isdecimal() and int(columns) > 0
+        if not has_columns:  # rich would draw everything in the 0 columns of COLUMNS=0
             arguments["_environ"] = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
-            if not sys.stdout.isatty():
-                arguments["width"] = _PIPE_WIDTH
+        if self.format == "plain" or not (has_columns or sys.stdout.isatty()):
+            arguments["width"] = _PIPE_WIDTH
         console = Console(file=sys.stdout, highlight=False, markup=False, emoji=False, no_color=not colour, **arguments)
         console.width = max(console.width, _LEAST_WIDTH)
         return console
+
+    def _has_colour(self) -> bool:
+        """Whether `--color` means colour: auto is as NO_COLOR and FORCE_COLOR say, otherwise a terminal's tables."""
+        choice, forced = self._options.color, os.environ.get("FORCE_COLOR", "")
+        if choice != "auto":
+            return choice == "always"
+        if os.environ.get("NO_COLOR") or forced == "0":
+            return False
+        return bool(forced) or (sys.stdout.isatty() and self.format != "plain" and os.environ.get("TERM") != "dumb")
 
 
 def drawn(report: Report, console: "Console") -> str:
@@ -305,13 +339,3 @@ def _paged(text: str) -> bool:
     os.environ.setdefault("LESS", "FRX")  # ends when all fits, lets colours pass, leaves the text where it is
     pydoc.pipepager(text, command)
     return True
-
-
-def _has_colour(choice: str) -> bool:
-    """Whether `--color` means colour on stdout: auto is as NO_COLOR and FORCE_COLOR say, otherwise on a terminal."""
-    forced = os.environ.get("FORCE_COLOR", "")
-    if choice != "auto":
-        return choice == "always"
-    if os.environ.get("NO_COLOR") or forced == "0":
-        return False
-    return bool(forced) or (sys.stdout.isatty() and os.environ.get("TERM") != "dumb")

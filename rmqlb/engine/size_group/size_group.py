@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache, reduce
 from itertools import combinations
@@ -25,6 +26,7 @@ from rmqlb.engine.size_group.sizes import (
     PlaceSizes,
     SizeFigures,
     Sizes,
+    future_hosts,
     future_ids,
     heirs_on_rings,
     layout_of,
@@ -67,6 +69,7 @@ class _Candidate(Struct, frozen=True):
     queues: _Queues
     sizes: Sizes
     without_broker: Mapping[str, Sizes | None]  # None where no queue is left
+    hosts: Sequence[str]  # of each consumer, when the loss of a host is tried
 
 
 def size_group(
@@ -191,9 +194,10 @@ def _without_broker(
 def _candidates(queues: Sequence[_Queues], question: SizeQuestion, settings: Settings) -> Iterator[_Candidate]:
     for strategy in dict.fromkeys(question.strategies):
         sizes = _sizes_of(strategy, queues, question, settings)
+        hosts = future_hosts(question) if question.limits.survive_host else ()
         for each in queues:
             without = {name: sizes(left) if left.topics else None for name, left in each.without_broker.items()}
-            yield _Candidate(full_name(strategy, settings), each, sizes(each.layout), without)
+            yield _Candidate(full_name(strategy, settings), each, sizes(each.layout), without, hosts)
 
 
 def _sizes_of(
@@ -208,7 +212,9 @@ def _sizes_of(
     by_hash = names_inside(strategy, settings) == ["CONSISTENT_HASH"] and settings.virtual_nodes > 0 and sdk is JAVA
     if by_hash and not question.subscribed:
         every = {queue for each in queues for queue in each.layout.queues}
-        heirs = heirs_on_rings(id_sets, len(every), settings.virtual_nodes, question.limits.survive)
+        of_host = Counter(future_hosts(question)).values() if question.limits.survive_host else ()
+        losses = max([question.limits.survive, *of_host])
+        heirs = heirs_on_rings(id_sets, len(every), settings.virtual_nodes, losses)
         return lambda layout: HashSizes(layout, heirs, len(id_sets))
     return lambda layout: IdSizes(layout, strategy, settings, id_sets, sdk, question.subscribed)
 
@@ -230,16 +236,18 @@ def _point(candidate: _Candidate, consumers: int, limits: SizeLimits, seed: int)
             badness = len(failing), max((each.imbalance or 0.0 for each in left), default=float("inf"))
             if limit not in worst or badness > worst[limit][0]:
                 of_limits = _failing(broken, trials, enough) if left else (limit,)
-                worst[limit] = badness, AfterLoss(*loss, fails=of_limits, **_at_share(left, enough))
+                worst[limit] = badness, AfterLoss(**loss, fails=of_limits, **_at_share(left, enough))
     share = (trials - len(set().union(*fails.values()))) / trials
-    after, after_broker = (worst[limit][1] if limit in worst else None for limit in ("survive", "survive-broker"))
+    after = {limit: found for limit, (_, found) in worst.items()}
+    after_loss = after.get("survive")
     return SizePoint(
         consumers=consumers,
         satisfied=share >= enough,
         fails=() if share >= enough else _failing(fails, trials, enough),
         share=share,
-        after_loss=after and replace(after, exact=exact),
-        after_broker_loss=after_broker,
+        after_loss=after_loss and replace(after_loss, exact=exact),
+        after_broker_loss=after.get("survive-broker"),
+        after_host_loss=after.get("survive-host"),
         **_at_share(figures, enough),
     )
 
@@ -261,22 +269,35 @@ def _broken(figures: Sequence[SizeFigures], limits: SizeLimits) -> dict[Limit, s
     return found
 
 
-_Lost = tuple[Limit, tuple[int, str | None], Sequence[SizeFigures], bool]
-"""Limit, number of lost consumers or the lost broker, figures after the loss, and whether every such loss was tried."""
+_Lost = tuple[Limit, dict[str, Any], Sequence[SizeFigures], bool]
+"""Limit, what is lost, figures after the loss, and whether every such loss was tried."""
 
 
 def _losses(candidate: _Candidate, consumers: int, limits: SizeLimits, seed: int) -> Iterator[_Lost]:
     sizes = candidate.sizes
+    loss: dict[str, Any]
     for number in range(1, limits.survive + 1):
+        loss = {"lost_consumers": number, "lost_broker": None}
         if number >= consumers:
-            yield "survive", (number, None), (), True
+            yield "survive", loss, (), True
             break
-        lost = lost_consumers(consumers, number, seed) if sizes.trials else [tuple(range(number))]
-        left = zip(*(sizes.figures(consumers, at) for at in lost), strict=True)
+        choices = lost_consumers(consumers, number, seed) if sizes.trials else [tuple(range(number))]
+        left = zip(*(sizes.figures(consumers, at) for at in choices), strict=True)
         exact = not sizes.trials or comb(consumers, number) <= MOST_LOSSES
-        yield "survive", (number, None), [reduce(SizeFigures.worse, each) for each in left], exact
+        yield "survive", loss, [reduce(SizeFigures.worse, each) for each in left], exact
+    hosts = candidate.hosts[:consumers]
+    for name in dict.fromkeys(hosts):
+        lost_with_it = [place for place, each in enumerate(hosts) if each == name]
+        loss = {"lost_consumers": len(lost_with_it), "lost_broker": None, "lost_host": name}
+        yield (
+            "survive-host",
+            loss,
+            sizes.figures(consumers, lost_with_it) if len(lost_with_it) < consumers else (),
+            True,
+        )
     for broker, others in candidate.without_broker.items():
-        yield "survive-broker", (0, broker), () if others is None else others.figures(consumers), True
+        loss = {"lost_consumers": 0, "lost_broker": broker}
+        yield "survive-broker", loss, () if others is None else others.figures(consumers), True
 
 
 def lost_consumers(consumers: int, number: int, seed: int) -> Iterator[tuple[int, ...]]:
@@ -374,7 +395,11 @@ def _rank(one: SizePoint, limits: SizeLimits) -> tuple[int, int, float, float, i
     if one.satisfied:
         return 0, 0, 0.0, 0.0, one.consumers
     imbalance = float("inf") if one.imbalance is None else one.imbalance
-    losses = ((limits.survive, one.after_loss), (limits.survive_broker, one.after_broker_loss))
+    losses = (
+        (limits.survive, one.after_loss),
+        (limits.survive_host, one.after_host_loss),
+        (limits.survive_broker, one.after_broker_loss),
+    )
     left = [2 if loss is None else 3 if loss.imbalance is None else 1 for wanted, loss in losses if wanted]
     return max(left, default=1), len(one.fails), -one.share, imbalance, one.consumers
 

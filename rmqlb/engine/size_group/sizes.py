@@ -301,16 +301,36 @@ def future_ids(strategy: str, settings: Settings, question: SizeQuestion, number
     for trial in range(question.trials):
         draws = Draws(stream_key(question.seed, trial, _STREAM))
         known = [client_id for client_id in sort_client_ids(config) if client_id not in first]
+        places = future_hosts(question)[len(first) + len(known) :] if question.limits.survive_host else ()
         shuffled = [known.pop(draws.below(len(known))) for _ in range(len(known))]
-        found.append([*first, *shuffled, *_random_ids(draws, machines if looks else (), number)][:number])
+        drawn = _random_ids(draws, machines if looks else (), number, places if looks else ())
+        found.append([*first, *shuffled, *drawn][:number])
     return found
 
 
-def _random_ids(draws: Draws, machines: Sequence[str], number: int) -> Iterator[str]:
+def future_hosts(question: SizeQuestion) -> list[str]:
+    """The host of each consumer, in the order in which consumers join (raises DataError).
+
+    The hosts of the present consumers take turns, each as often as it has consumers now. Present consumers that stay in
+    every size keep their hosts.
+    """
+    now = [host(client_id) for client_id in sort_client_ids(question.present)]
+    if not now or not all("@" in client_id for client_id in question.present):
+        text = "the loss of a host: on which hosts the consumers run is unknown"
+        hint = "use a source that has the consumers of the group, or give the number that is lost: --survive K"
+        raise DataError(text, hint=hint, code="consumers-unknown")
+    turns = sorted(range(len(now)), key=lambda place: (now[:place].count(now[place]), place))
+    one_round = now if question.subscribed else [now[place] for place in turns]
+    return [one_round[place % len(now)] for place in range(question.consumers[1])]
+
+
+def _random_ids(draws: Draws, machines: Sequence[str], number: int, places: Sequence[str] = ()) -> Iterator[str]:
     drawn: set[str] = set()
     while len(drawn) < number:
         parts = [draws.below(256) for _ in range(3)]
         address = machines[draws.below(len(machines))] if machines else f"10.{parts[0]}.{parts[1]}.{parts[2]}"
+        if len(drawn) < len(places):
+            address = places[len(drawn)]
         client_id = f"{address}@{1 + draws.below(99_999)}#{draws.below(10**15)}"
         if client_id not in drawn:
             drawn.add(client_id)

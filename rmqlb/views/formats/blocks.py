@@ -36,7 +36,7 @@ def short(text: str) -> str:
 def print_lead(report: Report, console: Console) -> None:
     for at, fact in enumerate(report.facts):
         style = "" if at else STYLES.get(report.grave, "bold")
-        _print(("  " * fact.startswith(" "), ""), short(fact.strip()), console, style)
+        print_wrapped(("  " * fact.startswith(" "), ""), short(fact.strip()), console, style)
     findings = report.findings[: report.most_findings]
     if findings:
         console.print()
@@ -46,9 +46,9 @@ def print_lead(report: Report, console: Console) -> None:
         style = STYLES.get(finding.severity, "")
         has_code = bool(_code(finding))
         prefix = _labelled(label, style, widest, _LEAST_SENTENCE, _INDENT, console) if has_code else (label, style)
-        _print(prefix, short(finding.message), console)
+        print_wrapped(prefix, short(finding.message), console)
     if left := len(report.findings) - len(findings):
-        _print((" " * _INDENT, ""), _and_more(left), console)
+        print_wrapped((" " * _INDENT, ""), _and_more(left), console)
 
 
 def markdown_lead(report: Report) -> Iterator[str]:
@@ -74,7 +74,7 @@ def print_blocks(section: Section, console: Console) -> None:
         console.print()
         style = STYLES.get(block.severity, "bold")
         if block.heading:
-            _print((_sign(block), style), short(block.heading), console, style, visible(block.beside))
+            print_wrapped((_sign(block), style), short(block.heading), console, style, visible(block.beside))
         labels = _label_width(block)
         for part in block.parts:
             dim = "dim" if block.heading else ""
@@ -83,7 +83,7 @@ def print_blocks(section: Section, console: Console) -> None:
                 if part.is_command and not beside:
                     _print_command(prefix, text, console)
                 else:
-                    _print(prefix, text, console, beside=beside)
+                    print_wrapped(prefix, text, console, beside=beside)
                 prefix = (" " * width(prefix[0]), "")
     if section.more:
         console.print(Text(section.more))
@@ -148,11 +148,10 @@ def _label_width(block: Block) -> int:
 
 
 def _lines(part: Part, *, cut: bool = True) -> Iterator[tuple[str, str]]:
-    most = part.most if cut else None
-    for text, beside in part.lines[:most]:
+    for text, beside in part.lines[: part.most]:
         yield (short(text) if cut and not part.is_command else visible(text)), visible(beside)
-    if most is not None and len(part.lines) > most:
-        yield _and_more(len(part.lines) - most), ""
+    if part.most is not None and len(part.lines) > part.most:
+        yield _and_more(len(part.lines) - part.most), ""
 
 
 def _with(text: str, beside: str) -> str:
@@ -164,11 +163,11 @@ def _labelled(label: str, style: str, columns: int, least: int, indent: int, con
     if console.width - columns >= least:
         return label + " " * (columns - width(label)), style
     if label.strip():
-        _print(("", ""), label, console, style)
+        print_wrapped(("", ""), label, console, style)
     return " " * indent, ""
 
 
-def _print(prefix: _Prefix, text: str, console: Console, style: str = "", beside: str = "") -> None:
+def print_wrapped(prefix: _Prefix, text: str, console: Console, style: str = "", beside: str = "") -> None:
     """Print a text behind its prefix, further lines indented; `beside` is at the right, or follows the text."""
     from rich.text import Text
 

@@ -85,14 +85,15 @@ def as_yaml(value: Value) -> str:
 
 
 def as_csv(section: Section) -> str:
-    """One section after RFC 4180; owners are separated by spaces, and an unknown cell is empty."""
+    """One section after RFC 4180, without bars; owners are separated by spaces, and an unknown cell is empty."""
     import csv
     import io
 
     out = io.StringIO()
     writer = csv.writer(out)
-    writer.writerow(column.key for column in section.columns)
-    writer.writerows([_plain(cell) for cell in row] for row in section.rows)
+    places = [at for at, column in enumerate(section.columns) if column.kind != "bar"]
+    writer.writerow(section.columns[at].key for at in places)
+    writer.writerows([_plain(row[at]) for at in places] for row in section.rows)
     return out.getvalue()
 
 

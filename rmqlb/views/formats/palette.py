@@ -15,7 +15,7 @@ _OF_SIXTEEN = (
     *("bright_cyan", "green", "bright_green", "magenta"),
 )
 """The nearest colours of a terminal with 16 colours; red is reserved for problems."""
-_ASCII = {"✗ ": "x ", "✓ ": "ok", "→": "->", "·": "|"}
+_ASCII = {"✗ ": "x ", "✓ ": "ok", "→": "->", "·": "|", "–": "-"}
 
 
 def encodable(text: str, encoding: str | None) -> str:

@@ -10,10 +10,19 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from rmqlb.views.columns import CHANGE_SIGNS, RIGHT, Cell, Column, PaintedText
-from rmqlb.views.formats.blocks import markdown_blocks, markdown_lead, plain_blocks, print_blocks, print_lead, short
+from rmqlb.views.formats.blocks import (
+    markdown_blocks,
+    markdown_lead,
+    plain_blocks,
+    print_blocks,
+    print_lead,
+    print_wrapped,
+    short,
+)
 from rmqlb.views.formats.palette import SIGNS, STYLES, owner_styles
 from rmqlb.views.formats.text import clip, safe_markdown, visible, width
-from rmqlb.views.report import Report, Section, duration, percent
+from rmqlb.views.numbers import duration, moment, number, percent
+from rmqlb.views.report import Report, Section
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -56,7 +65,7 @@ def print_tables(report: Report, console: Console) -> None:
     if report.closing:
         console.print()
     for line in report.closing:
-        console.print(Text(short(line), style="dim"))
+        print_wrapped(("", ""), short(line), console, "dim")
     if report.more:
         console.print(Text(f"\n{short(report.more)}"))
 
@@ -231,6 +240,9 @@ def as_plain(report: Report, *, is_markdown: bool = False) -> str:
             parts += filter(None, [markdown_blocks(whole) if is_markdown else plain_blocks(whole)])
             continue
         section = for_people(whole)
+        if not section.rows:
+            parts.append(f"{quote(visible(section.title))}: none")
+            continue
         write = _markdown_cell if is_markdown else cell_text
         rows = [[write(*each) for each in zip(section.columns, row, strict=True)] for row in section.rows]
         titles = [quote(visible(column.title)) for column in section.columns]
@@ -270,6 +282,8 @@ def _bar(share: float) -> str:
 _OF_NOTHING = {"text": "", "prose": "", "sign": "", "bar": "", "strip": "", "ms": "-"}
 """Kind of a column → the text of an unknown cell, if not a question mark."""
 _OF_NUMBER: dict[str, Callable[[float], str]] = {"ms": duration, "share": percent, "bar": _bar}
+_MOMENTS = ("atms", "fromms", "toms", "beganms", "endedms")
+"""Ends of keys of points in time, which people read to the millisecond."""
 _OF_WORD: dict[str, Callable[[str], str]] = {
     "label": "#{}".format,
     "change": lambda change: f"{CHANGE_SIGNS[change]} {change}",
@@ -286,9 +300,12 @@ def cell_text(column: Column, cell: Cell, labels: Mapping[str, str] = _NO_LABELS
     if isinstance(cell, tuple):
         return visible(" ".join(labels.get(client_id, client_id) for client_id in cell)) or "(unassigned)"
     if isinstance(cell, int | float) and column.kind in _OF_NUMBER:
-        return _OF_NUMBER[column.kind](cell)
+        is_moment = column.kind == "ms" and column.key.lower().endswith(_MOMENTS)
+        return moment(cell) if is_moment else _OF_NUMBER[column.kind](cell)
     if column.kind in _OF_WORD:
         return _OF_WORD[column.kind](str(cell))
     if column.kind in ("clients", "owners"):
         return visible(labels.get(str(cell), str(cell)))
-    return f"{cell:.2f}" if isinstance(cell, float) else visible(str(cell))
+    if isinstance(cell, float) and not column.key.endswith("PerSecond"):
+        return f"{cell:,.2f}"
+    return visible(cell) if isinstance(cell, str) else number(cell)

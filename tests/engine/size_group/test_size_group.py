@@ -287,3 +287,30 @@ def test_differing_subscriptions_leave_the_queues_unassigned_that_the_plan_leave
     one_more = [*present, "10.9.9.9@1"]
     for ids_ in future_ids(strategy, Settings(), SizeQuestion(present=present, subscribed=subscribed, trials=3), 4):
         assert ids_[:3] == one_more[:3], "further consumers come to the present ones"
+
+
+A, B = "10.0.0.1", "10.0.0.2"
+ON_HOSTS = (f"{A}@1", f"{A}@2", f"{A}@3", f"{B}@1")
+
+
+def test_a_host_that_is_lost_takes_the_share_of_consumers_that_it_has_now() -> None:
+    limits = SizeLimits(no_idle=True, survive_host=True)
+    found = sized(route("T", a=8), limits=limits, most=5, present=ON_HOSTS)
+    worst = [(loss.lost_host, loss.lost_consumers) for point in found.curve if (loss := point.after_host_loss)]
+    assert worst == [(A, 1), (A, 1), (A, 2), (B, 1), (A, 4)]
+    assert [point.fails for point in found.curve] == [("survive-host",), (), (), (), ()]
+    with pytest.raises(DataError, match="on which hosts"):
+        sized(route("T", a=8), limits=limits, present=("a", "b"))
+
+
+def test_the_queues_of_a_lost_host_go_where_the_ring_sends_them() -> None:
+    topic, limits = route("T", a=8), SizeLimits(survive_host=True)
+    more: dict[str, Any] = {"limits": limits, "present": ON_HOSTS, "strategies": ("CONSISTENT_HASH",), "trials": 3}
+    loss = sized(topic, most=4, **more).curve[3].after_host_loss
+    id_sets = future_ids("CONSISTENT_HASH", Settings(), SizeQuestion(consumers=(1, 4), **more), 4)
+    left = [
+        [each for each, at in zip(ids, (A, B, A, A), strict=True) if at != gone] for ids in id_sets for gone in (A, B)
+    ]
+    expected = [own("CONSISTENT_HASH", queues_of([topic]), client_ids).imbalance or 0 for client_ids in left]
+    assert loss is not None
+    assert loss.imbalance == max(expected)
