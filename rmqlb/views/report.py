@@ -16,8 +16,8 @@ from rmqlb.views.columns import Cell, Column, rows_of
 
 BETWEEN = " · "
 """Between the parts of a fact, where a narrow screen may break the line."""
-FORMATS = ("table", "plain", "json", "yaml", "csv", "markdown")
-SCREENS = ("table", "markdown")
+FORMATS = ("table", "wide", "plain", "json", "yaml", "csv", "markdown")
+SCREENS = ("table", "wide", "markdown")
 """The formats that people read from the top; scripts may read plain."""
 Audience = Literal["all", "screen", "scripts"]
 """The readers of a section that is not named: screens, or plain and formats with room for one table."""

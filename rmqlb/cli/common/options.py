@@ -113,7 +113,7 @@ class PopOptions(Options):
 class OutputOptions(Options):
     output: Text = written(
         "-o FORMAT",
-        "table, plain, json, yaml, csv, markdown; some jsonl, prometheus; default: table, piped plain.",
+        "table, wide (all columns), plain, json, yaml, csv, markdown; some jsonl, prometheus.",
         envvar="RMQLB_OUTPUT",
     )
     section: Texts = written("NAME", "Only this table of the result; repeatable. csv shows one, by default the first.")

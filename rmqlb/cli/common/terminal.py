@@ -20,7 +20,7 @@ from rmqlb.views.report import FORMATS, SCREENS, Report
 if TYPE_CHECKING:
     from rich.console import Console
 
-FOR_PEOPLE = ("table", "plain", "markdown")
+FOR_PEOPLE = ("table", "wide", "plain", "markdown")
 """The formats that people look at; programs read the others."""
 _NO_TABLES = ("jsonl", "prometheus")
 _PIPE_WIDTH = 100_000
@@ -189,7 +189,7 @@ class Terminal:
             raise UsageError(f"--watch cannot show {self.format}{'' if on_terminal else ' in a pipe'}", hint=hint)
 
     def text(self, report: Report, snapshot: ClusterSnapshot, findings: Iterable[Finding]) -> str:
-        if self.format == "table":
+        if self.format in ("table", "wide"):
             return drawn(report, self.console())
         if self.format in ("plain", "markdown"):
             from rmqlb.views.formats.people import as_plain
@@ -227,7 +227,7 @@ class Terminal:
             if not sys.stdout.isatty():
                 arguments["width"] = _PIPE_WIDTH
         console = Console(file=sys.stdout, highlight=False, markup=False, emoji=False, no_color=not colour, **arguments)
-        console.width = max(console.width, _LEAST_WIDTH)
+        console.width = _PIPE_WIDTH if self.format == "wide" else max(console.width, _LEAST_WIDTH)
         return console
 
 

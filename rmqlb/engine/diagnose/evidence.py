@@ -52,14 +52,22 @@ class AnotherLookNeeded(DataError):
         problem: the undecided matter, and the data that would decide it.
         after_ms: the least time until that look; None where some seconds are enough.
         needed_ms: the time that all looks together must cover.
+        suspect: the consumer for which this look shows the problem, if it does; `problem` then is `FACT: needs DATA`.
     """
 
-    def __init__(self, problem: str, *, after_ms: int | None = None, needed_ms: int = 0) -> None:
+    def __init__(
+        self, problem: str, *, after_ms: int | None = None, needed_ms: int = 0, suspect: str | None = None
+    ) -> None:
+        self.suspect = suspect
         when = "some seconds later;"
         if after_ms is not None:
             after_s = -(-after_ms // 1000)
             when = f"{after_s} s later (--interval {max(after_s, -(-needed_ms // (1000 * (LOOKS - 1))))}s);"
         super().__init__(problem, hint=f"look again {when} in a file, give the snapshot made before it with --earlier")
+
+    @property
+    def shown(self) -> str:
+        return f"{self.message.partition(': needs')[0]}; another sample decides"
 
 
 class GroupEvidence(Struct, dict=True, eq=False):
@@ -455,8 +463,12 @@ class Troubles:
             self.errors.append(error)
 
     def settle(self) -> None:
-        """Raise the first error, preferably one that another look would remove."""
-        for error in sorted(self.errors, key=lambda error: not isinstance(error, AnotherLookNeeded)):
+        """Raise the first error, preferably one that another look would remove, with a suspect if there is one."""
+
+        def place(error: DataError) -> int:
+            return 2 if not isinstance(error, AnotherLookNeeded) else 1 if error.suspect is None else 0
+
+        for error in sorted(self.errors, key=place):
             raise error
 
 
