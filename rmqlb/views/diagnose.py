@@ -127,6 +127,8 @@ def _checks(found: Diagnosis, missing: Mapping[str, tuple[int, str]]) -> str:
     number = counted(len(found.checked), "check")
     if not found.unknown:
         return f"in order ({number})"
+    if not found.checked:
+        return f"no check is possible: {found.unknown[0].reason}"
     if len(missing) != 1:
         return f"no problem found ({number}; {len(found.unknown)} need evidence)"
     ((needs, (undecided, how)),) = missing.items()

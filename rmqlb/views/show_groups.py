@@ -1,7 +1,7 @@
 import re
 from collections.abc import Iterator, Sequence
 
-from rmqlb.model.diagnosis import GroupCounts, GroupFinding, Lagging
+from rmqlb.model.diagnosis import CODES, GroupCounts, GroupFinding, Lagging
 from rmqlb.model.groups import STATUSES, ConsumerProcess, Consumers, GroupLine, GroupState, Overview
 from rmqlb.model.message_queue import queue_ranges
 from rmqlb.model.result import ERROR, INFO, at_least, counted, messages, named, of_all
@@ -46,11 +46,14 @@ def _effect(findings: Sequence[GroupFinding], state: GroupState | GroupCounts) -
     first = findings[0]
     if (first.explains is not None or first.code in _OF_OWNERS) and (bad := ", ".join(bad_owners(state))):
         return bad
-    ids = list(dict.fromkeys(client_id for each in findings for client_id in each.consumers))
     queues = {queue for each in findings for queue in each.queues}
     if first.code == "mismatch":
-        return f"{of_all(len(queues), state.queues or len(queues))} with other owners than predicted"
-    parts = [named(ids)] if ids else [first.topic] if first.topic else []
+        number = getattr(state, "mismatches", None) or len(queues)
+        return f"{of_all(number, state.queues or number)} with other owners than predicted"
+    ids = list(dict.fromkeys(client_id for each in findings for client_id in each.consumers))
+    if first.code not in CODES or first.severity == INFO or not (ids or queues):
+        return message_without_group(first)
+    parts = [named(ids)] if ids else []
     if queues and not first.explains:
         parts.append(of_all(len(queues), state.queues or len(queues)))
     return ", ".join(parts) or message_without_group(first)
@@ -59,10 +62,11 @@ def _effect(findings: Sequence[GroupFinding], state: GroupState | GroupCounts) -
 def message_without_group(finding: GroupFinding) -> str:
     """The message of a finding where the group's name is next to it.
 
-    >>> message_without_group(GroupFinding("c", "info", "g", message="group g, x: it waits"))
-    'x: it waits'
+    >>> message_without_group(GroupFinding("c", "info", "g", message="group g, x: consumers of group g wait"))
+    'x: consumers of the group wait'
     """
-    return re.sub(rf"^group {re.escape(finding.group)}[,:]? ", "", finding.message)
+    name = re.escape(finding.group)
+    return re.sub(rf"\bgroup {name}(?![\w-])", "the group", re.sub(rf"^group {name}[,:] ", "", finding.message))
 
 
 def bad_owners(state: GroupState | GroupCounts) -> Iterator[str]:
@@ -98,7 +102,7 @@ def verdict(state: GroupState, findings: Sequence[GroupFinding]) -> str:
 
 def _verdicts(state: GroupState, findings: Sequence[GroupFinding]) -> Iterator[str]:
     queues = "?" if state.queues is None else counted(state.queues, "queue")
-    bad = [*bad_owners(state)] if state.consumers else []
+    bad = [*filter(None, [", ".join(bad_owners(state))])] if state.consumers else []
     if state.mismatches:
         bad.append(f"observed owners of {state.mismatches} of {queues} differ from the prediction")
     yield from bad

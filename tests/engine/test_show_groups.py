@@ -21,7 +21,7 @@ from rmqlb.model.group import Connection, ConsumerGroup, MemberView, ProxyView, 
 from rmqlb.model.groups import ConsumerProcess, GroupLine, GroupState, Status
 from rmqlb.model.result import Severity
 from rmqlb.model.snapshot import ClusterSnapshot, Unread
-from rmqlb.views.show_groups import consumers_report, worst_text
+from rmqlb.views.show_groups import consumers_report, headline
 from tests.engine.check.clusters import cluster, members
 from tests.support.builders import HERE
 from tests.support.mismatches import every_case
@@ -97,7 +97,7 @@ def lines_of(snapshot: ClusterSnapshot) -> Iterator[str]:
     found = consumers_of(group, unread_of_groups(snapshot).get(name, ()))
     state, processes = found.overview, found.consumers
     yield from consumers_report(found).facts
-    yield f"in a line: {worst_text(state, found.findings)}"
+    yield f"in a line: {headline(found.findings, state, state.lagging)}"
     yield shown(state)
     for finding in found.findings:
         yield f"  {finding.severity} {finding.code} ({' '.join(finding.consumers)}): {finding.message}"
@@ -111,7 +111,7 @@ def lines_of(snapshot: ClusterSnapshot) -> Iterator[str]:
 
 
 def shown(value: GroupState | ConsumerProcess) -> str:
-    fields = ((name, getattr(value, name)) for name in value.__struct_fields__)
+    fields = ((name, getattr(value, name)) for name in value.__struct_fields__ if name != "lagging")
     return " ".join(f"{name}={each}" for name, each in fields if each not in (None, ()))
 
 
@@ -133,12 +133,12 @@ SEVERAL = cluster(
 def test_the_worst_group_stands_first_and_a_severity_chooses_among_them() -> None:
     whole = overview(SEVERAL, all_groups(SEVERAL), Settings())
     s = whole.summary
-    assert (s.groups, s.with_errors, s.with_warnings, s.unknown, s.offline, s.in_order) == (6, 2, 1, 1, 1, 1)
+    assert (s.groups, s.with_errors, s.with_warnings, s.lagging, s.unknown, s.offline) == (6, 2, 1, 1, 1, 1)
     assert (s.lag, s.duplicate_client_ids, s.mismatches, s.unassigned) == (9_006, 2, 6, 0)
-    severities: tuple[tuple[Severity | None, int], ...] = (("error", 2), ("warning", 3), ("info", 5), (None, 6))
+    severities: tuple[tuple[Severity | None, int], ...] = (("error", 2), ("warning", 4), ("info", 6), (None, 6))
     for severity, number in severities:
         some = whole.at_least(severity, ())
-        assert [each.group for each in some.groups] == ["worse", "bad", "odd", "pop", "gone", "fine"][:number]
+        assert [each.group for each in some.groups] == ["worse", "bad", "odd", "fine", "pop", "gone"][:number]
         assert some.summary == s
 
 
