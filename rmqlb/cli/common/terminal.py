@@ -184,7 +184,7 @@ class Terminal:
         on_terminal = sys.stdout.isatty()
         if self._options.output in (None, "json"):
             self.format = "table" if on_terminal and self._options.output is None else "jsonl"
-        if self.format != "jsonl" and not (self.format == "table" and on_terminal):
+        if self.format != "jsonl" and not (self.format in ("table", "wide") and on_terminal):
             hint = "tables are redrawn on a terminal; -o json is a line a change, anywhere"
             raise UsageError(f"--watch cannot show {self.format}{'' if on_terminal else ' in a pipe'}", hint=hint)
 
