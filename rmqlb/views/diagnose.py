@@ -19,7 +19,6 @@ from rmqlb.model.diagnosis import (
     GroupCounts,
     GroupFinding,
     RuleWords,
-    Undecided,
 )
 from rmqlb.model.message_queue import queue_ranges
 from rmqlb.model.result import INFO, are, at_least, counted, have, named, of_all
@@ -32,7 +31,6 @@ _MOST_FINDINGS = 8
 _MOST_FINDINGS_OF_GROUPS = 6
 _MOST_EVIDENCE = 4
 _MOST_STACK = 12
-_MOST_REASONS = 5
 _RANGES = 6
 _FINDING = Column("finding", "code")
 Key = TypeVar("Key")
@@ -351,34 +349,15 @@ def _afterwards(finding: GroupFinding, queues: int | None) -> str:
 
 
 def _rules(found: Diagnosis) -> Section:
-    columns = (Column("", "status", "sign"), Column("rule", "code"), Column("says", "says"))
+    columns = (*columns_from("status=:sign code=rule says"), Column("what", "what", "prose"))
     rows: list[tuple[Cell, ...]] = [(each.severity, each.code, "found", each.consequence) for each in found.findings]
     rows += [("info", each.code, "consequence", f"because of {', '.join(each.causes)}") for each in found.consequences]
-    rows += [("unknown", each.code, "unknown", each.reason) for each in found.unknown]
+    rows += [
+        ("unknown", each.code, "unknown", "; ".join(filter(None, (each.reason, each.remedy)))) for each in found.unknown
+    ]
     rows += [("inOrder", code, "inOrder", _words(code).in_order) for code in found.checked]
     rows += [("info", each.code, "notApplicable", each.reason) for each in found.not_applicable]
-    blocks = (Block(tuple(_other_rules(found))),)
-    return Section(
-        "rules", "rules", (*columns, Column("what", "what", "prose")), tuple(rows), blocks=blocks, named_only=True
-    )
-
-
-def _other_rules(found: Diagnosis) -> Iterator[Part]:
-    because = _grouped((each.causes, each.code) for each in found.consequences)
-    if because:
-        texts = [f"{', '.join(codes)} (because of {', '.join(causes)})" for causes, codes in because.items()]
-        yield _line("consequences", BETWEEN.join(texts))
-    yield _line("checked", BETWEEN.join(_words(code).in_order for code in found.checked) or "nothing")
-    yield _lines("unknown", _by_reason(found.unknown) or ["nothing"], _MOST_REASONS)
-    if hints := dict.fromkeys(each.remedy for each in found.unknown if each.remedy):
-        yield _lines("to know more", hints)
-    if found.not_applicable:
-        yield _lines("not applicable", _by_reason(found.not_applicable), _MOST_REASONS)
-
-
-def _by_reason(undecided: Sequence[Undecided]) -> list[str]:
-    reasons = _grouped((each.reason, each.code) for each in undecided)
-    return [f"{reason}: {', '.join(codes)}" for reason, codes in reasons.items()]
+    return Section("rules", "rules", columns, tuple(rows), named_only=True)
 
 
 def _grouped(pairs: Iterable[tuple[Key, Value]]) -> dict[Key, list[Value]]:

@@ -36,16 +36,16 @@ def headline(findings: Sequence[GroupFinding], state: GroupState | GroupCounts, 
         return ""
     first = findings[0]
     others = {each.code for each in findings if each.severity == first.severity} - {first.code}
-    others = others.difference(_OF_OWNERS) if first.explains is not None else others
+    is_of_owners = first.explains is not None or first.code in _OF_OWNERS
+    others = others.difference(_OF_OWNERS) if is_of_owners else others
+    bad = ", ".join(bad_owners(state)) if is_of_owners else ""
     same = [each for each in findings if each.code == first.code]
-    text = clip(f"{first.code}: {_effect(same, state)}", _LONGEST)
+    text = clip(f"{first.code}: {bad or _effect(same, state)}", _LONGEST)
     return f"{text} (+{len(others)})" if others else text
 
 
 def _effect(findings: Sequence[GroupFinding], state: GroupState | GroupCounts) -> str:
     first = findings[0]
-    if (first.explains is not None or first.code in _OF_OWNERS) and (bad := ", ".join(bad_owners(state))):
-        return bad
     queues = {queue for each in findings for queue in each.queues}
     if first.code == "mismatch":
         number = getattr(state, "mismatches", None) or len(queues)
@@ -75,7 +75,7 @@ def bad_owners(state: GroupState | GroupCounts) -> Iterator[str]:
         yield f"{least}{number if state.queues is None else of_all(number, state.queues)} unassigned"
     if number := state.duplicate_owners:
         which = number if state.unassigned or state.queues is None else of_all(number, state.queues)
-        yield f"{'' if state.unassigned else least}{which} with duplicate owners"
+        yield f"{least}{which} with duplicate owners"
 
 
 def lag_place(lagging: Lagging, *, with_queues: bool = False) -> str:

@@ -28,7 +28,7 @@ def test_a_watched_first_line_changes_as_soon_as_the_looks_show_why(tmp_path: Pa
     examples = ROOT / "examples"
     source.write_bytes((examples / "faults-before.json").read_bytes())
     with OnTerminal("diagnose", "-s", str(source), "-g", "ship-svc", "--watch", "100ms", lines=50) as terminal:
-        terminal.until(lambda: first(terminal).startswith("ship-svc: no problem found ("))
+        terminal.until(lambda: first(terminal).startswith("ship-svc: the listener of 192.0.2.68@7 has "))
         later = tmp_path / "later.json"
         later.write_bytes((examples / "faults.json").read_bytes())
         later.replace(source)
