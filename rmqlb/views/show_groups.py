@@ -40,7 +40,7 @@ def headline(findings: Sequence[GroupFinding], state: GroupState | GroupCounts, 
     others = others.difference(_OF_OWNERS) if is_of_owners else others
     bad = ", ".join(bad_owners(state)) if is_of_owners else ""
     same = [each for each in findings if each.code == first.code]
-    text = clip(f"{first.code}: {bad or _effect(same, state)}", _LONGEST)
+    text = f"{first.code}: {bad or clip(_effect(same, state), _LONGEST - len(first.code))}"
     return f"{text} (+{len(others)})" if others else text
 
 
