@@ -38,8 +38,8 @@ def show_groups(
       rmqlb show-groups -s examples/faults.json --severity warning --fail-on 'groups-with-errors>0'
       rmqlb show-groups -s examples/faults.json --max-lag 500 -o wide
 
-    A group is broken (✗) when queues have no owner or two, or messages wait; lagging (!) when its lag is above
-    --max-lag; unknown (?) when its owners are, as for consumption by POP; otherwise in order (✓).
+    A group is broken when queues have no owner or two, or messages wait; lagging when its lag is above --max-lag;
+    unknown when its owners are, as for consumption by POP; otherwise in order.
 
     Exit codes: 0 done, 2 usage, 3 a --fail-on condition is met, 4 a name or pattern matches no group, a figure of
     --fail-on is unknown, or a server did not answer, 5 endpoint unreachable.

@@ -183,7 +183,7 @@ class Undecided(Struct, frozen=True, rename="camel"):
     reason: Annotated[str, "the evidence that is missing, or why the rule does not apply"]
     remedy: Annotated[str | None, "how to get that evidence; null where nothing is known to"] = None
     needs: Annotated[str | None, "that evidence in a few words; null for a rule that does not apply"] = None
-    suspected: Annotated[bool, "this sample shows the problem, and another one has to confirm it"] = False
+    suspected: Annotated[str | None, "a sign of the problem that another sample has to confirm; null without"] = None
 
 
 class Consequence(Struct, frozen=True, rename="camel"):

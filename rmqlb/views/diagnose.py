@@ -146,9 +146,9 @@ def sentence(found: Diagnosis, missing: Mapping[str, tuple[int, str]] | None = N
         first, *left = [*causes, *others]
         return f"{_found(first, found)}{_also(left)}"
     text = _checks(found, missing)
-    suspected = [each.reason for each in found.unknown if each.suspected]
-    if suspected:
-        text = f"{suspected[0].partition(': needs')[0]}; another sample decides"
+    suspected = next((each.suspected for each in found.unknown if each.suspected), None)
+    if suspected is not None:
+        text = f"{suspected}; another sample decides"
     elif found.lagging is not None:
         needs = next((each for each in (SECOND_SAMPLE, MORE_SAMPLES) if each in missing), "")
         cause = f"cause needs {needs}" if needs else "cause unknown" if missing else "no check finds a cause"

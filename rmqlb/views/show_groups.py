@@ -1,4 +1,3 @@
-import re
 from collections.abc import Iterator, Sequence
 
 from rmqlb.model.diagnosis import CODES, GroupCounts, GroupFinding, Lagging
@@ -65,8 +64,10 @@ def message_without_group(finding: GroupFinding) -> str:
     >>> message_without_group(GroupFinding("c", "info", "g", message="group g, x: consumers of group g wait"))
     'x: consumers of the group wait'
     """
-    name = re.escape(finding.group)
-    return re.sub(rf"\bgroup {name}(?![\w-])", "the group", re.sub(rf"^group {name}[,:] ", "", finding.message))
+    text = finding.message
+    for title, instead in ((": ", ""), (", ", ""), (" ", "the group ")):
+        text = text.replace(f"group {finding.group}{title}", instead)
+    return text
 
 
 def bad_owners(state: GroupState | GroupCounts) -> Iterator[str]:

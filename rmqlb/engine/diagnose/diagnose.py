@@ -12,11 +12,7 @@ from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.diagnose import consumption, lags, owners, shares
 from rmqlb.engine.diagnose.case import CHECKS, Case, ComesOf, DiagnosisRule
 from rmqlb.engine.diagnose.evidence import (
-    ASK_BROKERS,
-    ASK_CONSUMERS,
-    ASK_OTHERWISE,
     BLOCKED_MS,
-    MAKE_EVIDENCE,
     AnotherLookNeeded,
     DoesNotApply,
     GroupEvidence,
@@ -49,11 +45,6 @@ RULE_FILES = (consumption, lags, owners, shares)
 RULES: tuple[DiagnosisRule, ...] = tuple(CHECKS[code] for code in CODES)
 """All rules; causes precede their effects, and equals are listed in this order."""
 ONE_LOOK: tuple[DiagnosisRule, ...] = tuple(rule for rule in RULES if rule.one_look)
-_NEEDS = {
-    MAKE_EVIDENCE: "fetch-routes --evidence",
-    **dict.fromkeys((ASK_CONSUMERS, ASK_OTHERWISE), "answers from its consumers"),
-    ASK_BROKERS: "answers from its brokers",
-}
 MOST_LOOKS = 8  # after which an undecided rule stays undecided, over a minute at 10 s
 
 
@@ -76,11 +67,11 @@ def diagnose(
         elif why is None:
             checked += [] if answer.findings else [rule.code]
         elif all(each.severity == INFO for each in answer.findings):  # otherwise missing evidence adds nothing new
-            needs = MORE_SAMPLES if evidence.earlier else SECOND_SAMPLE
-            if not isinstance(why, AnotherLookNeeded):
-                needs = _NEEDS.get(why.hint or "", "other evidence")
-            is_suspicion = isinstance(why, AnotherLookNeeded) and why.suspect is not None
-            unknown.append(Undecided(rule.code, why.message, why.hint, needs, is_suspicion))
+            needs, shown = getattr(why.hint, "needs", "other evidence"), None
+            if isinstance(why, AnotherLookNeeded):
+                needs, shown = MORE_SAMPLES if evidence.earlier else SECOND_SAMPLE, why.shown
+            remedy = None if why.hint is None else str(why.hint)
+            unknown.append(Undecided(rule.code, why.message, remedy, needs, shown))
     found_any = any(finding.severity != INFO for finding in findings)
     group = known(lambda: evidence.group)
     looks = evidence.earlier if group is None else evidence.looks
@@ -108,7 +99,9 @@ def suspicions(evidence: GroupEvidence) -> tuple[GroupFinding, ...]:
     found = ((rule.code, case.answer(rule.code).why) for rule in ONE_LOOK)
     name = evidence.facts.name or ""
     return tuple(
-        GroupFinding(code, WARNING, name, consumers=(why.suspect,), message=f"group {name}: {why.shown}")
+        GroupFinding(
+            code, WARNING, name, consumers=(why.suspect,), message=f"group {name}: {why.shown}; another sample decides"
+        )
         for code, why in found
         if isinstance(why, AnotherLookNeeded) and why.suspect is not None
     )
