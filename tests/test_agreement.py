@@ -284,7 +284,7 @@ def test_what_is_observed_and_bad_is_certain_in_every_verb() -> None:
 
 def test_words_say_that_more_may_be_wrong_where_owners_are_unknown() -> None:
     shown = as_plain(groups_report(show_groups(ODD[PARTLY])))
-    assert "unassigned-queues: at least 2 of 4 queues; at least 1 of 4 queues with duplicate owners" in shown
+    assert "unassigned-queues: at least 2 of 4 queues unassigned, at least 1 with duplicate owners" in shown
     found = diagnose(evidence_of([ODD[PARTLY]], "g", Settings()))
     assert "at least 2 of 4 queues without an owner" in as_plain(diagnosis_report(found))
 

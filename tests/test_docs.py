@@ -200,7 +200,7 @@ ANSWERS = {
     "gate-in-ci": (r"1 of 35 limits failed: group bill-svc",),
     "how-many-consumers": (r"needs 9 consumers; 8 are too few: imbalance 1\.28 > 1\.1", r"needs 3 consumers; 2 are too few"),
     "what-changed": (r"2 of 3 .*18 .*1,500",),
-    "all-groups": (r"4 groups.* 2 .* 2 ",),
+    "all-groups": (r"4 groups.* 2 broken, 1 lagging, 1 ",),
 }  # fmt: skip
 """Page → what the first lines of its first commands say, in whichever words."""
 

@@ -83,7 +83,10 @@ def diagnose(source: SourceOptions, options: DiagnoseOptions, output: OutputOpti
             found = diagnosing(earlier=() if seen else earlier, progress=progress)  # a watch remembers them
         seen[:] = found.groups if isinstance(found, DiagnosisOfGroups) else (found,)
         tried = () if lowest is None else (_tried(seen, lowest),)
-        report = diagnoses_report(found) if isinstance(found, DiagnosisOfGroups) else diagnosis_report(found)
+        if isinstance(found, DiagnosisOfGroups):
+            report = diagnoses_report(found, live=reader.live)
+        else:
+            report = diagnosis_report(found, live=reader.live)
         return SnapshotView(report, found.meta.snapshot, found.meta.findings, tried)
 
     watching = WatchOptions(watch=True, every=options.every, samples=samples) if flag.watch else WatchOptions()

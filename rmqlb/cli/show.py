@@ -1,6 +1,9 @@
 """What there is: groups, their consumers, the owners of their queues, and routes."""
 
 from functools import partial
+from itertools import filterfalse
+
+from msgspec.structs import replace
 
 from rmqlb.cli.common.declare import Options, Text, Texts, about, command, own, shown
 from rmqlb.cli.common.options import GroupsOptions, OneGroup, OutputOptions, PopOptions, SourceOptions, StrategyOptions
@@ -10,6 +13,9 @@ from rmqlb.cli.common.show_or_watch import WatchOptions, show, show_verb
 from rmqlb.cli.common.terminal import SnapshotView, Terminal
 from rmqlb.engine.source_findings import source_findings
 from rmqlb.errors import DataError
+from rmqlb.model.diagnosis import MAX_LAG
+from rmqlb.model.group import is_system_topic
+from rmqlb.model.result import counted
 from rmqlb.model.snapshot import Wanted
 
 
@@ -18,6 +24,8 @@ class ShowGroupsOptions(PageOptions, StrategyOptions):
         "-g --group GLOB", "Consumer groups, by name or as 'pay-*'; repeatable; default: all.", positional="GROUP"
     )
     severity: Text = shown("SEVERITY", "Only groups with a finding at least so grave: error, warning or info.")
+    max_lag: int = own("N", "Unread messages above which a group is lagging.", MAX_LAG, min=0)
+    policy: Text = own("-p FILE|-", "A policy whose limits of lag go before --max-lag.", stdin="-")
     fail_on: Texts = own("CONDITION", "Exit 3 when it is met: 'groups-with-errors>0', 'lag[G]>1000'; repeatable.")
 
 
@@ -30,14 +38,11 @@ def show_groups(
     Examples:
       rmqlb show-groups -s examples/cluster.json
       rmqlb show-groups -s examples/cluster.json -g 'order-*' -g bill-svc -o json
-      rmqlb show-groups -s examples/cluster.json --severity warning --fail-on 'groups-with-errors>0'
-      rmqlb show-groups -s examples/cluster.json -o prometheus
+      rmqlb show-groups -s examples/faults.json --severity warning --fail-on 'groups-with-errors>0'
+      rmqlb show-groups -s examples/faults.json --max-lag 500 -o wide
 
-    A group is in order when each queue has one owner, as observed or as its consumers' strategy gives it, and when its
-    consumers are visible clients of a Proxy (--proxy), which own none. It is unknown when that cannot be known, as for
-    consumption by POP. --section findings lists all findings.
-
-    A running cluster's brokers are asked for each group's consumers and offsets, and each consumer for its queues.
+    A group is broken when queues have no owner or two, or messages wait; lagging when its lag is above --max-lag;
+    unknown when its owners are, as for consumption by POP; otherwise in order.
 
     Exit codes: 0 done, 2 usage, 3 a --fail-on condition is met, 4 a name or pattern matches no group, a figure of
     --fail-on is unknown, or a server did not answer, 5 endpoint unreachable.
@@ -126,12 +131,16 @@ def show_route(source: SourceOptions, output: OutputOptions, watching: WatchOpti
         snapshot = read.fetch(wanted)
         for name in wanted.topics or ():
             snapshot.route(name)
-        names = wanted.topics or sorted(snapshot.routes)
+        own = sum(map(is_system_topic, snapshot.routes))
+        names = wanted.topics or sorted(filterfalse(is_system_topic, snapshot.routes))
         if not names:
             raise DataError(f"no route is in {snapshot.endpoint}", code="topic-not-found")
         findings = [finding for name in names for finding in route_findings(snapshot.route(name))]
         findings += (finding for name in names for finding in sighting_findings(snapshot.routes[name]))
         report = route_report([snapshot.routes[name] for name in names])
+        if own and not wanted.topics:
+            more = f"  {counted(own, 'topic')} of RocketMQ's own not listed"
+            report = replace(report, facts=(*report.facts, more))
         return SnapshotView(report, snapshot, (*findings, *source_findings(snapshot)))
 
     show(look, watching, terminal)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -16,11 +16,13 @@ from rmqlb.engine.assignment.assign import Owners, counts
 from rmqlb.engine.assignment.consumers import only_grpc, popped_topics, reported_strategies, subscriptions
 from rmqlb.engine.check import GROUP_MEASURES
 from rmqlb.engine.conditions import Condition, Figures
-from rmqlb.engine.group import Group, Ownership, known, resolve_all
+from rmqlb.engine.diagnose.diagnose import lagging, suspicions
+from rmqlb.engine.diagnose.evidence import GroupEvidence
+from rmqlb.engine.group import Group, Ownership, all_groups, known, resolve_all
 from rmqlb.engine.group_findings import JUDGED, group_findings
 from rmqlb.engine.source_findings import unread_findings
 from rmqlb.errors import UsageError
-from rmqlb.model.diagnosis import GroupFinding, group_finding
+from rmqlb.model.diagnosis import MAX_LAG, GroupFinding, Lagging, group_finding
 from rmqlb.model.group import (
     BROADCASTING,
     CONSUME_PASSIVELY,
@@ -30,6 +32,7 @@ from rmqlb.model.group import (
     MemberView,
     ProxyView,
     is_grpc,
+    is_system_group,
 )
 from rmqlb.model.groups import (
     STATUSES,
@@ -43,18 +46,25 @@ from rmqlb.model.groups import (
     Status,
 )
 from rmqlb.model.plan import Origin
-from rmqlb.model.result import ERROR, WARNING, Progress, TriedCondition, no_progress, utc_text
+from rmqlb.model.result import ERROR, SEVERITIES, WARNING, Progress, TriedCondition, no_progress, utc_text
 from rmqlb.model.snapshot import ClusterSnapshot, Unread, UnreadKind, suggestion
 
 
-def group_line(group: Group, unread: Sequence[Unread]) -> GroupLine:
-    """The group in numbers, with its findings; `unread` are its unread parts. A finding says why a figure is None."""
+def group_line(group: Group, unread: Sequence[Unread], max_lag: int | None = None) -> GroupLine:
+    """The group in numbers, with its findings; `unread` are its unread parts. A finding says why a figure is None.
+
+    With `max_lag`, lag and suspicions count for its status.
+    """
     name = group.name or ""
     if name not in group.snapshot.groups:
         missing = tuple(group_finding(finding, name) for finding in unread_findings(unread))
         return GroupLine(name, "warning", findings=missing)
     seen, owned = group.group, known(lambda: group.ownership)
-    findings = group_findings(group, unread)
+    findings, late = group_findings(group, unread), lagging(group, max_lag)
+    if max_lag is not None:
+        there = {finding.code for finding in findings}
+        found = [*findings, *(each for each in suspicions(GroupEvidence(group)) if each.code not in there)]
+        findings = tuple(sorted(found, key=lambda finding: SEVERITIES.index(finding.severity)))
     mismatches = group.mismatches if group.shares else None
     strategies, origin = _strategies(group)
     ids, lags = group.listed, [state.lag for state in seen.queues.values()]
@@ -63,7 +73,7 @@ def group_line(group: Group, unread: Sequence[Unread]) -> GroupLine:
     return GroupLine(
         group=name,
         shares_queues=_shares(group),
-        status=_status(findings, group, owned),
+        status=_status(findings, group, owned, late),
         topics=seen.own_topics,
         message_model=seen.message_model,
         consume_type=seen.consume_type,
@@ -77,6 +87,7 @@ def group_line(group: Group, unread: Sequence[Unread]) -> GroupLine:
         duplicate_client_ids=None if ids is None else sum(number > 1 for number in processes.values()),
         mismatches=None if mismatches is None else len(mismatches),
         findings=findings,
+        lagging=late,
         **_owned(group, owned),
     )
 
@@ -122,11 +133,13 @@ def _strategies(group: Group) -> tuple[tuple[str, ...], Origin | None]:
     return reported, "reported" if reported else None
 
 
-def _status(findings: Sequence[GroupFinding], group: Group, owned: Ownership | None) -> Status:
+def _status(findings: Sequence[GroupFinding], group: Group, owned: Ownership | None, late: Lagging | None) -> Status:
     """Without a grave finding the owners decide: oddities without a proven fault are unknown."""
     worst = {each.severity for each in findings if each.code != "no-consumer-online" or each.severity == ERROR}
     if ERROR in worst or WARNING in worst:
         return "error" if ERROR in worst else "warning"
+    if late is not None:
+        return "lagging"
     if group.listed == () and group.refusal is None:
         return "offline"
     if only_grpc(group.group):
@@ -140,15 +153,23 @@ _OF_GROUP: tuple[UnreadKind, ...] = ("group", "members", "member", "link", "offs
 
 
 def overview(
-    snapshot: ClusterSnapshot, names: Iterable[str], settings: Settings, *, progress: Progress = no_progress
+    snapshot: ClusterSnapshot,
+    names: Iterable[str],
+    settings: Settings,
+    *,
+    max_lag: Callable[[str], int] = lambda _: MAX_LAG,
+    progress: Progress = no_progress,
 ) -> Overview:
+    """The groups in a line each, the worst first; `max_lag` is the lag above which a group lags."""
     unread, listed = unread_of_groups(snapshot), list(names)
     lines = []
     for done, group in enumerate(resolve_all(snapshot, listed, settings)):
         progress("groups", done, len(listed))
-        lines.append(group_line(group, unread.get(group.name or "", ())))
+        name = group.name or ""
+        lines.append(group_line(group, unread.get(name, ()), max_lag(name)))
     lines.sort(key=_badness)
-    return Overview(tuple(lines), _summary(lines))
+    own = snapshot.own_groups or sum(map(is_system_group, {*all_groups(snapshot)}.difference(listed)))
+    return Overview(tuple(lines), _summary(lines, own))
 
 
 def unread_of_groups(snapshot: ClusterSnapshot) -> dict[str, list[Unread]]:
@@ -172,18 +193,20 @@ def _badness(line: GroupLine) -> tuple[int, int, int, str]:
     return STATUSES.index(line.status), -(line.lag_at_least or 0), -bad, line.group
 
 
-def _summary(lines: Sequence[GroupLine]) -> OverviewSummary:
+def _summary(lines: Sequence[GroupLine], own: int) -> OverviewSummary:
     statuses = Counter(line.status for line in lines)
     summed = ("queues", "duplicate_owners", "idle", "duplicate_client_ids", "mismatches")
     return OverviewSummary(
         groups=len(lines),
         with_errors=statuses["error"],
         with_warnings=statuses["warning"],
+        lagging=statuses["lagging"],
         unknown=statuses["unknown"],
         offline=statuses["offline"],
         in_order=statuses["inOrder"],
         lag=sum(line.lag_at_least or 0 for line in lines),
         unassigned=sum(line.unassigned or 0 for line in lines if line.status != "offline"),
+        own=own,
         **{name: sum(getattr(line, name) or 0 for line in lines) for name in summed},
     )
 
@@ -192,7 +215,7 @@ _Seen = tuple[MemberView | ProxyView, Connection]  # a broker's or Proxy's list,
 
 
 def consumers_of(group: Group, unread: Sequence[Unread]) -> Consumers:
-    line = group_line(group, unread)
+    line = group_line(group, unread, MAX_LAG)
     state = GroupState(**{name: getattr(line, name) for name in GroupState.__struct_fields__})
     rows = tuple(_rows(group, line.findings)) if group.name in group.snapshot.groups else ()
     return Consumers(state, rows, line.findings)
@@ -328,6 +351,7 @@ def _started_at(group: ConsumerGroup, client_id: str) -> str | None:
 _GROUPS: dict[str, Status] = {
     "groups-with-errors": "error",
     "groups-with-warnings": "warning",
+    "groups-lagging": "lagging",
     "groups-unknown": "unknown",
     "groups-offline": "offline",
 }

@@ -8,9 +8,13 @@ from typing import Annotated, Literal
 from msgspec import Struct
 
 from rmqlb.model.message_queue import MessageQueue
-from rmqlb.model.result import SEVERITIES, Finding, Result, Severity
+from rmqlb.model.result import SEVERITIES, WARNING, Finding, Result, Severity
 
 Outcome = Literal["found", "unknown", "inOrder"]
+MAX_LAG = 1_000
+"""The lag above which a group lags, unless the user says otherwise."""
+SECOND_SAMPLE, MORE_SAMPLES = "a second sample", "more samples"
+"""What an undecided rule needs where a change over time decides."""
 
 
 class RuleWords(Struct, frozen=True):
@@ -155,6 +159,16 @@ class GroupCounts(Struct, frozen=True, rename="camel"):
     lag_at_least: Annotated[int | None, "unread messages of queues where they are known; null without any"] = None
 
 
+class Lagging(Struct, frozen=True, rename="camel"):
+    """A lag above its limit, and the place of most of it."""
+
+    lag: Annotated[int, "unread messages, as far as they are known"]
+    limit: Annotated[int, "the lag above which a group lags"]
+    consumer: Annotated[str | None, "the only owner of the queues with most of the lag; null when unknown"] = None
+    share: Annotated[float, "the part of the lag in these queues, 0..1"] = 1
+    queues: Annotated[tuple[MessageQueue, ...], "the consumer's queues with unread messages; without one, all"] = ()
+
+
 class ConsumerStacks(Struct, frozen=True, rename="camel"):
     """The stack traces of a consumer."""
 
@@ -168,6 +182,8 @@ class Undecided(Struct, frozen=True, rename="camel"):
     code: Annotated[str, "code of the finding that it looks for"]
     reason: Annotated[str, "the evidence that is missing, or why the rule does not apply"]
     remedy: Annotated[str | None, "how to get that evidence; null where nothing is known to"] = None
+    needs: Annotated[str | None, "that evidence in a few words; null for a rule that does not apply"] = None
+    suspected: Annotated[str | None, "a sign of the problem that another sample has to confirm; null without"] = None
 
 
 class Consequence(Struct, frozen=True, rename="camel"):
@@ -190,12 +206,17 @@ class Diagnosis(Result, frozen=True):
     unknown: Annotated[tuple[Undecided, ...], "rules that could not be decided"] = ()
     not_applicable: Annotated[tuple[Undecided, ...], "rules that do not apply to such a group"] = ()
     stacks: Annotated[tuple[ConsumerStacks, ...] | None, "stack traces; null when they were not requested"] = None
+    lagging: Annotated[Lagging | None, "where the lag is, if it is above the limit; null otherwise"] = None
 
     @property
     def status(self) -> str:
-        """The gravest severity of its findings, otherwise its outcome."""
+        """The gravest severity of its findings, otherwise warning for a suspicion, lagging, or its outcome."""
         gravest = min((each.severity for each in self.findings), key=SEVERITIES.index, default="")
-        return gravest if self.outcome == "found" else self.outcome
+        if self.outcome == "found":
+            return gravest
+        if any(each.suspected for each in self.unknown):
+            return WARNING
+        return "lagging" if self.lagging is not None else self.outcome
 
 
 class DiagnosisSummary(Struct, frozen=True, rename="camel"):
@@ -203,7 +224,8 @@ class DiagnosisSummary(Struct, frozen=True, rename="camel"):
 
     groups: Annotated[int, "groups"]
     with_errors: Annotated[int, "groups whose gravest finding is an error"]
-    with_warnings: Annotated[int, "groups whose gravest finding is a warning"]
+    with_warnings: Annotated[int, "groups whose gravest finding is a warning, or with a suspicion"]
+    lagging: Annotated[int, "other groups with a lag above the limit"]
     unknown: Annotated[int, "other groups with a rule that could not be decided"]
     in_order: Annotated[int, "the others"]
 

@@ -6,22 +6,22 @@ from typing import Annotated, Literal
 
 from msgspec import Struct
 
-from rmqlb.model.diagnosis import GroupFinding
+from rmqlb.model.diagnosis import GroupFinding, Lagging
 from rmqlb.model.owners import Basis
 from rmqlb.model.plan import Origin
 from rmqlb.model.result import ERROR, WARNING, Figure, Result, Severity, TriedCondition
 
-Status = Literal["error", "warning", "unknown", "offline", "inOrder"]
-STATUSES: tuple[Status, ...] = ("error", "warning", "unknown", "offline", "inOrder")  # the worst first
+Status = Literal["error", "warning", "lagging", "unknown", "offline", "inOrder"]
+STATUSES: tuple[Status, ...] = ("error", "warning", "lagging", "unknown", "offline", "inOrder")  # the worst first
 
 
 class GroupState(Struct, frozen=True, rename="camel"):
     """A consumer group in numbers.
 
     Attributes:
-        status: error or warning, as its worst finding. Otherwise unknown (owners are neither observed nor certain, or a
-            fault may pass), offline (no consumer is visible and nothing shows consumption) or inOrder (also when its
-            consumers are visible clients of a Proxy, which own no queues).
+        status: error or warning, as its worst finding. Otherwise lagging (above the limit), unknown (owners are neither
+            observed nor certain, or a fault may pass), offline (no consumer is visible and nothing shows consumption)
+            or inOrder (also when its consumers are visible clients of a Proxy, which own no queues).
     """
 
     group: Annotated[str, "its name"]
@@ -83,6 +83,7 @@ class GroupState(Struct, frozen=True, rename="camel"):
     strategies: Annotated[tuple[str, ...], "what its consumers run; none when unknown, or none decides"] = ()
     strategy_origin: Annotated[Origin | None, "reported, observed (fits the owners), assumed; null when unknown"] = None
     shares_queues: Annotated[bool | None, "false in BROADCASTING, by POP and behind a Proxy; null when unknown"] = None
+    lagging: Annotated[Lagging | None, "where the lag is, if it is above the limit; null otherwise"] = None
 
 
 class GroupLine(GroupState, frozen=True):
@@ -91,7 +92,7 @@ class GroupLine(GroupState, frozen=True):
     findings: Annotated[tuple[GroupFinding, ...], "the worst first"] = ()
 
     def reaches(self, severity: Severity) -> bool:
-        least: tuple[Status, ...] = {ERROR: STATUSES[:1], WARNING: STATUSES[:2]}.get(severity, STATUSES[:4])
+        least: tuple[Status, ...] = {ERROR: STATUSES[:1], WARNING: STATUSES[:3]}.get(severity, STATUSES[:5])
         return self.status in least
 
 
@@ -101,6 +102,7 @@ class OverviewSummary(Struct, frozen=True, rename="camel"):
     groups: Annotated[int, "how many"]
     with_errors: Annotated[int, "those whose worst finding is an error"]
     with_warnings: Annotated[int, "those whose worst finding is a warning"]
+    lagging: Annotated[int, "other groups with a lag above the limit"]
     unknown: Annotated[int, "those of which it is not known who owns their queues"]
     offline: Annotated[int, "those without a visible consumer, and without messages that are known to wait"]
     in_order: Annotated[int, "the others"]
@@ -111,6 +113,7 @@ class OverviewSummary(Struct, frozen=True, rename="camel"):
     idle: Annotated[int, "consumers known to have no queue"]
     duplicate_client_ids: Annotated[int, "client IDs known to be carried by several processes"]
     mismatches: Annotated[int, "queues known to have other observed owners than predicted"]
+    own: Annotated[int, "RocketMQ's own groups, which are left out and not counted above"] = 0
 
 
 class Overview(Result, frozen=True):

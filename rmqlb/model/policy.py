@@ -105,6 +105,11 @@ class Policy(Struct, frozen=True):
     rules: tuple[Rule, ...]
     waivers: tuple[Waiver, ...] = ()  # in the file's order
 
+    def limits_of(self, name: str) -> dict[Rule, float]:
+        """Each rule with a numeric limit of this name, and its bound."""
+        limits = ((rule, limit) for rule in self.rules for limit in rule.limits if limit.name == name)
+        return {rule: limit.bound for rule, limit in limits if isinstance(limit.bound, int | float)}
+
     @property
     def wanted(self) -> Wanted:
         """The parts of a cluster for the rules; without a rule for groups no group is read."""

@@ -161,6 +161,7 @@ class ClusterSnapshot(Struct, frozen=True):
     unread: tuple[Unread, ...] = ()  # parts that were asked for and could not be read
     notes: tuple[str, ...] = ()  # what users of the source should know (leniencies used, documents skipped)
     context: str | None = None  # the user's name for the endpoint, or None
+    own_groups: int = 0  # RocketMQ's own groups, which a reading of the whole cluster leaves out
 
     def route(self, topic: str) -> TopicRouteData:
         if topic in self.routes:

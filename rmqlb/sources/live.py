@@ -104,6 +104,7 @@ class LiveSource:
         self._listed: frozenset[str] = frozenset()  # groups that brokers have listed
         self._requested: set[str] = set()  # groups
         self._chosen: Callable[[], Sequence[str]] = list  # the groups that brokers list, of those that are wanted
+        self._own_groups = 0  # RocketMQ's own, which are left out
 
     def fetch(self, wanted: Wanted, progress: Progress = no_progress) -> ClusterSnapshot:
         self._begin(wanted, progress)
@@ -127,6 +128,7 @@ class LiveSource:
             routes={sighting.route.topic: sighting for sighting in self._found.values() if sighting is not None},
             groups={group.group: group for group in groups},
             unread=(*self.reads.unread(), *(self._proxies.unread() if self._proxies else ()), *self._unread),
+            own_groups=self._own_groups,
         )
 
     def ask_offsets(
@@ -239,7 +241,9 @@ class LiveSource:
             self._all_routes(filter(everything.takes_topic, self.reads.topics()))
         self._wanted = replace(wanted, topics=None, owners=True, retry=False)  # of each group, all
         self._chosen = lambda: sorted(filter(everything.takes_group, self.reads.groups()))
-        listed = frozenset(self._chosen())
+        present = frozenset(self.reads.groups())
+        listed = frozenset(filter(everything.takes_group, present))
+        self._own_groups = sum(map(is_system_group, present - listed))
         # A Dashboard's list may be older than a group that is named in full.
         missing = {name for name in everything.groups if not is_pattern(name) and name not in listed}
         self._listed = listed.union(filter(self.reads.has_group, missing))

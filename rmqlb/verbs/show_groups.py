@@ -1,4 +1,6 @@
-from collections.abc import Sequence
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -13,9 +15,12 @@ from rmqlb.engine.show_groups import (
     unread_of_no_group,
 )
 from rmqlb.engine.source_findings import source_findings
+from rmqlb.errors import UsageError
+from rmqlb.model.diagnosis import MAX_LAG
 from rmqlb.model.groups import Consumers, Overview
 from rmqlb.model.result import Meta, Progress, no_progress, with_meta
 from rmqlb.model.snapshot import Everything, Wanted
+from rmqlb.verbs.check import policy_of
 from rmqlb.verbs.parse import conditions, each_matches, names_of
 from rmqlb.verbs.parse import severity as parse_severity
 from rmqlb.verbs.selection import select
@@ -28,20 +33,34 @@ def show_groups(
     groups: str | Sequence[str] = (),
     *,
     severity: str | None = None,
+    max_lag: int = MAX_LAG,
+    policy: str | os.PathLike[str] | Mapping[str, Any] | None = None,
     strategy_options: str | Sequence[str] = (),
     fail_on: str | Sequence[str] = (),
     progress: Progress = no_progress,
 ) -> Overview:
-    """Show consumer groups in a line each, the worst first."""
+    """Show consumer groups in a line each, the worst first.
+
+    A group lags with more than `max_lag` unread messages, or more than the smallest limit `lag` that a rule of `policy`
+    has for it.
+    """
+    if max_lag < 0:
+        raise UsageError(f"--max-lag {max_lag}: less than 0")
+    limits = {} if policy is None else policy_of(policy).limits_of("lag")
     lowest = None if severity is None else parse_severity(severity, "--severity")
     asked = conditions(fail_on, GROUPS_FIGURES)
     strategies, names = reported_strategies(strategy_options), names_of(groups)
     everything = Everything(groups=names, of_groups=True)
-    snapshot = reader(source).fetch(Wanted(everything=everything))
+    snapshot = reader(source).fetch(Wanted(everything=everything, evidence=True))
     present = all_groups(snapshot)
     chosen = [name for name in present if everything.takes_group(name)]
     each_matches("group", names, present, chosen, snapshot.endpoint)
-    whole = overview(snapshot, chosen, strategies.settings_for(list(snapshot.routes)), progress=progress)
+
+    def limit(name: str) -> int:
+        return int(min((bound for rule, bound in limits.items() if rule.takes(name)), default=max_lag))
+
+    settings = strategies.settings_for(list(snapshot.routes))
+    whole = overview(snapshot, chosen, settings, max_lag=limit, progress=progress)
     tried = tuple(try_on_groups(condition, whole.groups) for condition in asked)
     findings = tuple(source_findings(replace(snapshot, unread=unread_of_no_group(snapshot, whole.groups))))
     return with_meta(whole.at_least(lowest, tried), Meta(snapshot, findings))
@@ -56,7 +75,7 @@ def show_consumers(
 ) -> Consumers:
     """Show a group's consumers: each running process with its address, version, queues and lag."""
     chosen, strategies, opened = select(group), reported_strategies(strategy_options), reader(source)
-    snapshot = opened.fetch(chosen.wanted(opened))
+    snapshot = opened.fetch(replace(chosen.wanted(opened), evidence=True))
     name = only_group(snapshot, chosen.only(snapshot))
     (resolved,) = resolve_all(snapshot, [name], strategies.settings_for(list(snapshot.routes), name))
     progress(resolved.title, 0, 0)

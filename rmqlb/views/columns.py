@@ -7,13 +7,30 @@ from typing import Any, Literal, Self, get_type_hints
 from msgspec import Struct
 from msgspec.structs import replace
 
-Kind = Literal["text", "number", "clients", "owners", "change", "label", "ms", "share", "bar", "strip", "sign", "prose"]
+Kind = Literal[
+    "text",
+    "number",
+    "clients",
+    "owners",
+    "change",
+    "label",
+    "ms",
+    "share",
+    "bar",
+    "strip",
+    "sign",
+    "prose",
+    "name",
+    "headline",
+]
 """How a column's cells are read and drawn.
 
 number: to the right. clients: client IDs, which a narrow table may abbreviate; owners: the same, red for none or
 several; label: a number that explains an abbreviation. change: a sign and a word. ms: milliseconds, for people as
 `1m30s`. share: a fraction, for people as a percentage; bar: the same, drawn. strip: a row of a picture, in which each
-character counts. sign: a severity or a status. prose: a sentence, which wraps before columns are omitted.
+character counts. sign: a severity or a status. prose: a sentence, which wraps before columns are omitted. headline: a
+sentence in one line. If a table without the columns that it may omit is still too wide, names (name) are cut in the
+middle, then headlines at the end.
 """
 RIGHT = ("number", "label", "ms", "share")
 Cell = str | int | float | tuple[str, ...] | None

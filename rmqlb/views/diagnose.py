@@ -1,7 +1,7 @@
 """The report of a diagnosis: the verdict, the findings as blocks, then what is in order and what is unknown."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from operator import attrgetter
 from typing import TypeVar
@@ -10,6 +10,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from rmqlb.model.diagnosis import (
+    MORE_SAMPLES,
+    SECOND_SAMPLE,
     WORDS,
     Diagnosis,
     DiagnosisOfGroups,
@@ -17,7 +19,6 @@ from rmqlb.model.diagnosis import (
     GroupCounts,
     GroupFinding,
     RuleWords,
-    Undecided,
 )
 from rmqlb.model.message_queue import queue_ranges
 from rmqlb.model.result import INFO, are, at_least, counted, have, named, of_all
@@ -25,67 +26,117 @@ from rmqlb.views.columns import QUEUE_COLUMNS, Cell, Column, columns_from, colum
 from rmqlb.views.numbers import duration
 from rmqlb.views.of_groups import of_groups, statuses
 from rmqlb.views.report import BETWEEN, Block, Part, Report, Rows, Section, first_places, section_of
-from rmqlb.views.show_groups import consumers_text
+from rmqlb.views.show_groups import consumers_text, headline, lag_place
 
 _MOST_FINDINGS = 8
 _MOST_FINDINGS_OF_GROUPS = 6
 _MOST_EVIDENCE = 4
 _MOST_STACK = 12
-_MOST_REASONS = 5
 _RANGES = 6
 _FINDING = Column("finding", "code")
 Key = TypeVar("Key")
 Value = TypeVar("Value")
 
 
-def diagnosis_report(found: Diagnosis, *, with_name: bool = False) -> Report:
-    facts = (f"{found.group}: {sentence(found)}", *(f"  {fact}" for fact in (_counts(found), _looks(found)) if fact))
-    code = found.findings[0].code if found.findings else "CODE"
+def diagnosis_report(found: Diagnosis, *, live: bool = False, with_name: bool = False) -> Report:
+    """The report of a group; `live` is a source that can be read again, for advice on missing evidence."""
+    missing = _missing(found, live=live)
+    facts = [
+        f"{found.group}: {sentence(found, missing)}",
+        *(f"  {fact}" for fact in (_counts(found), _looks(found)) if fact),
+    ]
+    undecided_cause = found.status in ("warning", "lagging") and found.outcome != "found"
+    if undecided_cause and any(needs in missing for needs in (SECOND_SAMPLE, MORE_SAMPLES)):
+        how = f"--samples {_samples(found)}" if live else "-s LATER.json --earlier THIS.json"
+        facts.insert(1, f"  rmqlb diagnose -g {found.group} {how}")
+    code = f"rmqlb explain {found.findings[0].code} says more; " if found.findings else ""
+    is_said = len(missing) == 1 and found.outcome == "unknown" and not undecided_cause
     return Report(
         "rmqlb/diagnosis",
         found,
-        facts,
-        (_findings(found, with_name=with_name), _rules(found, with_name=with_name), _evidence(found), _queues(found)),
+        tuple(facts),
+        (_findings(found, with_name=with_name), _rules(found), _evidence(found), _queues(found)),
         # A watch ignores changes of the evidence alone.
         rows=Rows(("list", "code", "about"), list(_items(found)), unwatched=("evidence", "consequence")),
-        grave="" if found.outcome == "unknown" else found.status,
-        more=f"rmqlb explain {code} says more; --all lists all evidence and queues, -o json has everything",
+        grave={"lagging": "warning", "unknown": ""}.get(found.status, found.status),
+        more=f"{code}--all lists all checks and evidence",
+        closing=() if is_said or not missing else (_needed(missing),),
     )
 
 
-def diagnoses_report(whole: DiagnosisOfGroups) -> Report:
-    parts = [(each.group, diagnosis_report(each, with_name=True)) for each in whole.groups]
+def _missing(found: Diagnosis, *, live: bool) -> dict[str, tuple[int, str]]:
+    """The evidence that undecided rules need → the number of the rules, and the option or command that gets it."""
+    another = f": --samples {_samples(found)}" if live else ": --earlier FILE"
+    numbers = Counter(each.needs or "other evidence" for each in found.unknown)
+    hows = dict.fromkeys((SECOND_SAMPLE, MORE_SAMPLES), another)
+    return {needs: (number, hows.get(needs, "")) for needs, number in numbers.most_common()}
+
+
+def _samples(found: Diagnosis) -> int:
+    return min(max(3, len(found.looks) + 2), 10)
+
+
+def _needed(missing: Mapping[str, tuple[int, str]]) -> str:
+    (first, (number, how)), *others = missing.items()
+    start = f"{counted(number, 'check')} {'needs' if number == 1 else 'need'} {first}{how}"
+    return "; ".join([start, *(f"{n} {'needs' if n == 1 else 'need'} {needs}{how}" for needs, (n, how) in others)])
+
+
+def diagnoses_report(whole: DiagnosisOfGroups, *, live: bool = False) -> Report:
+    parts = [(each.group, diagnosis_report(each, live=live, with_name=True)) for each in whole.groups]
     summary = whole.summary
     tables = [_findings(each, with_name=True) for each in whole.groups]
     rows = tuple(row for table in tables for row in table.rows)
     blocks = tuple(block for table in tables for block in table.blocks or ())
     brief = first_places(len(rows), _MOST_FINDINGS_OF_GROUPS)
-    facts = (f"{counted(summary.groups, 'group')}: {', '.join(statuses(summary))}",)
+    facts = (f"{counted(summary.groups, 'group')}: {', '.join(statuses(summary, 'with no problem found'))}",)
     order = [(at,) for at in range(len(parts))]
     beside = [replace(tables[0], rows=rows, blocks=blocks, brief=brief, audience="screen")]
     report = of_groups(parts, facts, whole, _groups(whole.groups), order=order, beside=beside)
-    bad = "error" if summary.with_errors else "warning" if summary.with_warnings else ""
+    bad = "error" if summary.with_errors else "warning" if summary.with_warnings or summary.lagging else ""
     grave = bad or ("" if summary.unknown else "inOrder")
-    return replace(report, grave=grave, more=f"-g {parts[0][0]} shows all of a group; --all shows all of each")
+    return replace(
+        report, grave=grave, more=f"rmqlb diagnose -g {parts[0][0]} shows one group; --all shows all of each"
+    )
 
 
 def _groups(groups: Sequence[Diagnosis]) -> Section:
     columns = (
-        *columns_from("status=:sign group outcome/hidden"),
+        *columns_from("status=:sign group:name outcome/hidden"),
         Column("consumers", "consumers", "number", fold=4, of=attrgetter("counts.consumers")),
         Column("queues", "queues", "number", fold=3, of=attrgetter("counts.queues")),
         *columns_of(GroupCounts, "unassigned?/1 duplicateOwners?/2", path="counts"),
-        Column("lag", "lagText", "number", fold=5, of=lambda each: _lag_text(each.counts)),
+        Column("lag", "lagText", "number", of=lambda each: _lag_text(each.counts)),
         *columns_of(GroupCounts, "lag lagAtLeast=at_least", path="counts", hidden=("lag", "lagAtLeast")),
         Column("findings", "findings", shown=False, of=lambda each: " ".join(_by_code(each.findings))),
         Column("unknown", "unknown", "number", shown=False, of=lambda each: len(each.unknown)),
-        Column("diagnosis", "diagnosis", "prose", of=lambda each: sentence(each, brief=True)),
+        Column("diagnosis", "diagnosis", "headline", of=_diagnosis),
     )
     return section_of("groups", "groups", columns, groups)
 
 
-def sentence(found: Diagnosis, *, brief: bool = False) -> str:
-    """The verdict without the group's name; `brief` omits why rules could not be decided."""
+def _diagnosis(found: Diagnosis) -> str:
+    suspected = [each.code for each in found.unknown if each.suspected]
+    if found.status == "warning" and found.outcome != "found" and suspected:
+        return f"{suspected[0]} suspected"
+    return headline(found.findings, found.counts, found.lagging) or _checks(found, {})
+
+
+def _checks(found: Diagnosis, missing: Mapping[str, tuple[int, str]]) -> str:
+    number = counted(len(found.checked), "check")
+    if not found.unknown:
+        return f"in order ({number})"
+    if not found.checked:
+        return f"no check is possible: {found.unknown[0].reason}"
+    if len(missing) != 1:
+        return f"no problem found ({number}; {len(found.unknown)} need evidence)"
+    ((needs, (undecided, how)),) = missing.items()
+    return f"no problem found ({number}; {undecided} {'needs' if undecided == 1 else 'need'} {needs}{how})"
+
+
+def sentence(found: Diagnosis, missing: Mapping[str, tuple[int, str]] | None = None) -> str:
+    """The verdict without the group's name; `missing` is the evidence that undecided rules need."""
+    missing = _missing(found, live=False) if missing is None else missing
     grave = _by_code(each for each in found.findings if each.severity != INFO).values()
     causes = [same for same in grave if same[0].explains is not None]
     others = [same for same in grave if same[0].explains is None]
@@ -95,16 +146,14 @@ def sentence(found: Diagnosis, *, brief: bool = False) -> str:
     if causes or others:
         first, *left = [*causes, *others]
         return f"{_found(first, found)}{_also(left)}"
-    text = f"in order: {counted(len(found.checked), 'rule')} checked"
-    if number := len(found.not_applicable):
-        text += f", {number} {'does' if number == 1 else 'do'} not apply"
-    if found.unknown:
-        rules = len(found.unknown) + len(found.checked) + len(found.consequences) + len(_by_code(found.findings))
-        reasons = Counter(each.reason for each in found.unknown).most_common()
-        text = f"no problem found, but {of_all(len(found.unknown), rules, 'rule')} could not be decided"
-        if not brief:
-            more = f" (and {counted(len(reasons) - 1, 'more reason')})" if len(reasons) > 1 else ""
-            text += f": {reasons[0][0]}{more}"
+    text = _checks(found, missing)
+    suspected = next((each.suspected for each in found.unknown if each.suspected), None)
+    if suspected is not None:
+        text = f"{suspected}; another sample decides"
+    elif found.lagging is not None:
+        needs = next((each for each in (SECOND_SAMPLE, MORE_SAMPLES) if each in missing), "")
+        cause = f"cause needs {needs}" if needs else "cause unknown" if missing else "no check finds a cause"
+        text = f"lag {found.lagging.lag:,}, {lag_place(found.lagging, with_queues=True)}; {cause}"
     return "; ".join([text, *(_found(same, found) for same in _by_code(found.findings).values())])
 
 
@@ -300,33 +349,16 @@ def _afterwards(finding: GroupFinding, queues: int | None) -> str:
     return f"still {', '.join(bad)} (predicted)" if bad else "brokers still list different consumers"
 
 
-def _rules(found: Diagnosis, *, with_name: bool) -> Section:
-    columns = (Column("", "status", "sign"), Column("rule", "code"), Column("says", "says"))
+def _rules(found: Diagnosis) -> Section:
+    columns = (*columns_from("status=:sign code=rule says"), Column("what", "what", "prose"))
     rows: list[tuple[Cell, ...]] = [(each.severity, each.code, "found", each.consequence) for each in found.findings]
     rows += [("info", each.code, "consequence", f"because of {', '.join(each.causes)}") for each in found.consequences]
-    rows += [("unknown", each.code, "unknown", each.reason) for each in found.unknown]
+    rows += [
+        ("unknown", each.code, "unknown", "; ".join(filter(None, (each.reason, each.remedy)))) for each in found.unknown
+    ]
     rows += [("inOrder", code, "inOrder", _words(code).in_order) for code in found.checked]
     rows += [("info", each.code, "notApplicable", each.reason) for each in found.not_applicable]
-    blocks = (Block(tuple(_other_rules(found)), heading=f"{found.group}: other rules" if with_name else ""),)
-    return Section("rules", "", (*columns, Column("what", "what", "prose")), tuple(rows), blocks=blocks)
-
-
-def _other_rules(found: Diagnosis) -> Iterator[Part]:
-    because = _grouped((each.causes, each.code) for each in found.consequences)
-    if because:
-        texts = [f"{', '.join(codes)} (because of {', '.join(causes)})" for causes, codes in because.items()]
-        yield _line("consequences", BETWEEN.join(texts))
-    yield _line("checked", BETWEEN.join(_words(code).in_order for code in found.checked) or "nothing")
-    yield _lines("unknown", _by_reason(found.unknown) or ["nothing"], _MOST_REASONS)
-    if hints := dict.fromkeys(each.remedy for each in found.unknown if each.remedy):
-        yield _lines("to know more", hints)
-    if found.not_applicable:
-        yield _lines("not applicable", _by_reason(found.not_applicable), _MOST_REASONS)
-
-
-def _by_reason(undecided: Sequence[Undecided]) -> list[str]:
-    reasons = _grouped((each.reason, each.code) for each in undecided)
-    return [f"{reason}: {', '.join(codes)}" for reason, codes in reasons.items()]
+    return Section("rules", "rules", columns, tuple(rows), named_only=True)
 
 
 def _grouped(pairs: Iterable[tuple[Key, Value]]) -> dict[Key, list[Value]]:

@@ -135,7 +135,7 @@ def _one_of(metric: Metric, names: tuple[str, ...], name: str, **labels: str | N
 
 def _overview(overview: Overview, snapshot: ClusterSnapshot) -> Iterator[Sample]:
     s = overview.summary
-    numbers = (s.with_errors, s.with_warnings, s.unknown, s.offline, s.in_order)
+    numbers = (s.with_errors, s.with_warnings, s.lagging, s.unknown, s.offline, s.in_order)
     for status, number in zip(STATUSES, numbers, strict=True):
         yield Sample(GROUPS, number, {"status": status})
     for line in overview.groups:

@@ -51,13 +51,16 @@ def of_groups(
     )
 
 
-def statuses(summary: DiagnosisSummary | OverviewSummary) -> Iterator[str]:
-    if number := summary.with_errors:
-        yield f"{number} with {'an error' if number == 1 else 'errors'}"
+def statuses(summary: DiagnosisSummary | OverviewSummary, unknown: str = "unknown") -> Iterator[str]:
+    """The number of groups of each status, the worst first; `unknown` is the word for those without an answer."""
+    if summary.with_errors:
+        yield f"{summary.with_errors} broken"
     if number := summary.with_warnings:
         yield f"{number} with {'a warning' if number == 1 else 'warnings'}"
+    if summary.lagging:
+        yield f"{summary.lagging} lagging"
     if summary.unknown:
-        yield f"{summary.unknown} unknown"
+        yield f"{summary.unknown} {unknown}"
     if number := getattr(summary, "offline", 0):
         yield f"{number} with no visible consumer"
     if summary.in_order:

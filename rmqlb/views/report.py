@@ -16,10 +16,10 @@ from rmqlb.views.columns import Cell, Column, rows_of
 
 BETWEEN = " · "
 """Between the parts of a fact, where a narrow screen may break the line."""
-FORMATS = ("table", "plain", "json", "yaml", "csv", "markdown")
-FOR_PEOPLE = ("table", "plain", "markdown")
+FORMATS = ("table", "wide", "plain", "json", "yaml", "csv", "markdown")
+FOR_PEOPLE = ("table", "wide", "plain", "markdown")
 """The formats that people read; programs read the others."""
-SCREENS = ("table", "markdown")
+SCREENS = ("table", "wide", "markdown")
 """The formats that include the findings."""
 Audience = Literal["all", "screen", "scripts"]
 """The readers of a section that is not named: people, or the formats with room for one table."""

@@ -1,20 +1,17 @@
 from collections.abc import Iterator, Sequence
 
-from rmqlb.model.diagnosis import GroupCounts, GroupFinding
-from rmqlb.model.groups import ConsumerProcess, Consumers, GroupLine, GroupState, Overview
-from rmqlb.model.result import ERROR, at_least, counted, messages, named, of_all
+from rmqlb.model.diagnosis import CODES, GroupCounts, GroupFinding, Lagging
+from rmqlb.model.groups import STATUSES, ConsumerProcess, Consumers, GroupLine, GroupState, Overview
+from rmqlb.model.message_queue import queue_ranges
+from rmqlb.model.result import ERROR, INFO, at_least, counted, messages, named, of_all
 from rmqlb.views.columns import Cell, Column, columns_from
+from rmqlb.views.formats.text import clip
 from rmqlb.views.of_groups import statuses
 from rmqlb.views.report import Report, Rows, Section, labels, section_of
 
-_COUNTED = {
-    "unassigned-queues": ("unassigned", "unassigned"),
-    "duplicate-owners": ("duplicate_owners", "with duplicate owners"),
-    "mismatch": ("mismatches", "with other owners than predicted"),
-}
-"""Finding → its count of queues, and the words for the count."""
-_OF_CONSUMERS = ("duplicate-client-id", "more-consumers-than-queues", "idle-by-strategy")
-_MOST_OF_IT = 0.5
+_OF_OWNERS = ("unassigned-queues", "duplicate-owners")
+_LONGEST = 80
+_RANGES = 3
 
 
 def strategies_text(state: GroupState) -> str:
@@ -29,43 +26,65 @@ def lag_text(state: GroupState) -> str:
     return f"{state.lag_at_least:,}+" if state.lag_at_least else "?"
 
 
-def worst_text(state: GroupState, findings: Sequence[GroupFinding]) -> str:
+def headline(findings: Sequence[GroupFinding], state: GroupState | GroupCounts, lagging: Lagging | None = None) -> str:
+    """The gravest finding in a line: its code and effect, and the number of other kinds of findings."""
+    grave = [each for each in findings if each.severity != INFO]
+    if lagging is not None and not grave:
+        return f"lag: {lag_place(lagging)}"
     if not findings:
         return ""
-    grave: dict[str, list[GroupFinding]] = {}
-    for one in findings:
-        if one.severity == findings[0].severity:
-            grave.setdefault(one.code, []).append(one)
-    texts: list[str] = []
-    left = 0
-    for code, some_of in grave.items():
-        text = _brief(some_of, state)
-        if not texts:
-            texts.append(f"{code}: {text or some_of[0].message}")
-            left += 0 if text else len(some_of) - 1
-        elif text:
-            texts.append(f"{text} {_COUNTED[code][1]}" if code in _COUNTED else text)
-        else:
-            left += len(some_of)
-    if findings[0].explains is not None:  # consequences of a cause are not separate findings
-        bad = (code for code in ("unassigned-queues", "duplicate-owners") if code not in grave)
-        counts = (code for code in bad if getattr(state, _COUNTED[code][0]))
-        texts += (f"{_queues_of(code, state)} {_COUNTED[code][1]}" for code in counts)
-    return "; ".join([*texts, *([f"and {counted(left, 'more finding')}"] if left else [])])
+    first = findings[0]
+    others = {each.code for each in findings if each.severity == first.severity} - {first.code}
+    is_of_owners = first.explains is not None or first.code in _OF_OWNERS
+    others = others.difference(_OF_OWNERS) if is_of_owners else others
+    bad = ", ".join(bad_owners(state)) if is_of_owners else ""
+    same = [each for each in findings if each.code == first.code]
+    text = f"{first.code}: {bad or clip(_effect(same, state), _LONGEST - len(first.code))}"
+    return f"{text} (+{len(others)})" if others else text
 
 
-def _brief(findings: Sequence[GroupFinding], state: GroupState) -> str:
-    code = findings[0].code
-    if code in _COUNTED:
-        return _queues_of(code, state)
-    if code in _OF_CONSUMERS:
-        return named(client_id for one in findings for client_id in one.consumers)
-    return ", ".join(state.strategies) if code == "mixed-strategies" else ""
+def _effect(findings: Sequence[GroupFinding], state: GroupState | GroupCounts) -> str:
+    first = findings[0]
+    queues = {queue for each in findings for queue in each.queues}
+    if first.code == "mismatch":
+        number = getattr(state, "mismatches", None) or len(queues)
+        return f"{of_all(number, state.queues or number)} with other owners than predicted"
+    ids = list(dict.fromkeys(client_id for each in findings for client_id in each.consumers))
+    if first.code not in CODES or first.severity == INFO or not (ids or queues):
+        return message_without_group(first)
+    parts = [named(ids)] if ids else []
+    if queues and not first.explains:
+        parts.append(of_all(len(queues), state.queues or len(queues)))
+    return ", ".join(parts) or message_without_group(first)
 
 
-def _queues_of(code: str, state: GroupState) -> str:
-    number, queues = getattr(state, _COUNTED[code][0]), state.queues
-    return at_least(state.owners_unknown) + (counted(number, "queue") if queues is None else of_all(number, queues))
+def message_without_group(finding: GroupFinding) -> str:
+    """The message of a finding where the group's name is next to it.
+
+    >>> message_without_group(GroupFinding("c", "info", "g", message="group g, x: consumers of group g wait"))
+    'x: consumers of the group wait'
+    """
+    text = finding.message
+    for title, instead in ((": ", ""), (", ", ""), (" ", "the group ")):
+        text = text.replace(f"group {finding.group}{title}", instead)
+    return text
+
+
+def bad_owners(state: GroupState | GroupCounts) -> Iterator[str]:
+    least = at_least(state.owners_unknown)
+    if number := state.unassigned:
+        yield f"{least}{number if state.queues is None else of_all(number, state.queues)} unassigned"
+    if number := state.duplicate_owners:
+        which = number if state.unassigned or state.queues is None else of_all(number, state.queues)
+        yield f"{least}{which} with duplicate owners"
+
+
+def lag_place(lagging: Lagging, *, with_queues: bool = False) -> str:
+    where = f" ({queue_ranges(lagging.queues, _RANGES)})" if with_queues and lagging.queues else ""
+    if lagging.consumer is None:
+        return f"in {counted(len(lagging.queues), 'queue')}{where}"
+    share = "all" if lagging.share == 1 else f"{int(lagging.share * 100)}%"
+    return f"{share} of it on {lagging.consumer}{where}"
 
 
 def consumers_text(state: GroupState | GroupCounts) -> str:
@@ -75,31 +94,16 @@ def consumers_text(state: GroupState | GroupCounts) -> str:
     return f"{counted(state.consumers, 'consumer')}{more}"
 
 
-def verdict(state: GroupState, findings: Sequence[GroupFinding], processes: Sequence[ConsumerProcess]) -> str:
-    texts = [*_verdicts(state, findings), *_whose_lag(state, processes)]
-    if state.status == "inOrder":
-        texts.reverse()
+def verdict(state: GroupState, findings: Sequence[GroupFinding]) -> str:
+    texts = [*_verdicts(state, findings)]
+    if state.lagging is not None:
+        texts.append(f"lag {state.lagging.lag:,}, {lag_place(state.lagging, with_queues=True)}")
     return f"{state.group}, {consumers_text(state)}: {'; '.join(texts)}"
-
-
-def _whose_lag(state: GroupState, processes: Sequence[ConsumerProcess]) -> Iterator[str]:
-    """The consumer with more than half of the lag, if there are several consumers."""
-    lags = {each.client_id: each.lag for each in processes if each.lag}
-    if not state.lag or not lags or not state.consumers:
-        return
-    worst = max(lags, key=lambda client_id: lags[client_id] or 0)
-    share = (lags[worst] or 0) / state.lag
-    if state.consumers > 1 and share > _MOST_OF_IT:
-        yield f"lag {state.lag:,}, {'all' if share == 1 else f'{share:.0%}'} of it on {worst}"
 
 
 def _verdicts(state: GroupState, findings: Sequence[GroupFinding]) -> Iterator[str]:
     queues = "?" if state.queues is None else counted(state.queues, "queue")
-    bad = []
-    if state.unassigned and state.consumers:
-        bad.append(f"{at_least(state.owners_unknown)}{state.unassigned} of {queues} unassigned")
-    if state.duplicate_owners:
-        bad.append(f"{at_least(state.owners_unknown)}{state.duplicate_owners} of {queues} with duplicate owners")
+    bad = [*filter(None, [", ".join(bad_owners(state))])] if state.consumers else []
     if state.mismatches:
         bad.append(f"observed owners of {state.mismatches} of {queues} differ from the prediction")
     yield from bad
@@ -114,9 +118,9 @@ def _verdicts(state: GroupState, findings: Sequence[GroupFinding]) -> Iterator[s
         yield f"no consumer is visible{waiting}"
     elif state.status == "warning" and not bad:
         left = len(findings) - 1
-        yield findings[0].message + (f"; and {counted(left, 'more finding')}" if left else "")
+        yield message_without_group(findings[0]) + (f"; and {counted(left, 'more finding')}" if left else "")
     elif state.status == "unknown":
-        yield findings[0].message if findings else "who owns its queues is not known"
+        yield message_without_group(findings[0]) if findings else "the owners of its queues are unknown"
     elif state.status == "inOrder":
         yield f"in order, {queues}"
 
@@ -125,47 +129,53 @@ def groups_report(overview: Overview) -> Report:
     lines, s = overview.groups, overview.summary
     rows = Rows(("group",), [({}, line) for line in lines], unwatched=("evidence",))
     left = f"; {len(lines)} shown" if len(lines) < s.groups else ""
-    headline = f"{counted(s.groups, 'group')}: {', '.join(statuses(s)) or 'nothing to show'}{left}"
+    facts = [f"{counted(s.groups, 'group')}: {', '.join(statuses(s)) or 'nothing to show'}{left}"]
+    if s.own:
+        facts.append(f"  {counted(s.own, 'group')} of RocketMQ's own not listed")
     grave = "inOrder" if s.in_order and s.in_order + s.offline == s.groups else ""
-    if s.with_errors or s.with_warnings:
+    if s.with_errors or s.with_warnings or s.lagging:
         grave = "error" if s.with_errors else "warning"
     more = "rmqlb show-consumers -g GROUP shows a group's consumers" if lines else ""
-    if lines and lines[0].status in ("error", "warning"):
-        more = f"rmqlb diagnose -g {lines[0].group} says why; rmqlb explain CODE says what a finding means"
+    if lines and lines[0].status in STATUSES[:3]:
+        more = f"rmqlb diagnose -g {lines[0].group} says why; -o wide shows all columns"
     sections = (_groups(lines), _findings(lines))
-    return Report("rmqlb/groups", overview, (headline,), sections, {}, rows, grave=grave, more=more)
+    return Report("rmqlb/groups", overview, tuple(facts), sections, {}, rows, grave=grave, more=more)
 
 
 def _groups(lines: tuple[GroupLine, ...]) -> Section:
     differ = any(line.processes != line.consumers for line in lines)
     columns = (
-        *columns_from("status=:sign group"),
+        *columns_from("status=:sign group:name"),
         Column(
             "topics", "topicCount", "number", fold=9, of=lambda one: None if one.topics is None else len(one.topics)
         ),
-        Column("consumers", "consumers", "number"),
-        Column("processes", "processes", "number", shown=differ, fold=2),
-        Column("queues", "queues", "number"),
+        Column("consumers", "consumers", "number", fold=2),
+        Column("processes", "processes", "number", shown=differ, fold=4),
+        Column("queues", "queues", "number", fold=3),
         Column("lag", "lagText", "number", of=lag_text),
         *columns_from("lag/hidden lagAtLeast/hidden", "number"),
-        *columns_from("unassigned?/4 duplicateOwners?/5 idle?/8 duplicateClientIds=duplicate_IDs?/6", "number"),
-        *columns_from("mismatches:number?/7"),
-        Column("strategy", "strategies", fold=1, of=strategies_text),
-        *columns_from("imbalance:number/3 basis/hidden"),
-        Column("worst finding", "worstFinding", "prose", spare=True, of=lambda one: worst_text(one, one.findings)),
+        *columns_from("unassigned?/7 duplicateOwners?/7 idle?/8 duplicateClientIds=duplicate_IDs?/8", "number"),
+        *columns_from("mismatches:number?/8"),
+        Column("strategy", "strategies", fold=6, of=strategies_text),
+        *columns_from("imbalance:number/5 basis/hidden"),
+        Column(
+            "finding", "worstFinding", "headline", spare=True, of=lambda one: headline(one.findings, one, one.lagging)
+        ),
     )
     return section_of("groups", "groups", columns, lines)
 
 
 def _findings(lines: tuple[GroupLine, ...]) -> Section:
     columns = columns_from("severity=:sign group code=finding message=what:prose")
-    rows = tuple((one.severity, line.group, one.code, one.message) for line in lines for one in line.findings)
+    rows = tuple(
+        (one.severity, line.group, one.code, message_without_group(one)) for line in lines for one in line.findings
+    )
     return Section("findings", "findings", columns, rows, named_only=True)
 
 
 def consumers_report(consumers: Consumers) -> Report:
     state, processes = consumers.overview, consumers.consumers
-    facts = (verdict(state, consumers.findings, processes), *(f"  {fact}" for fact in _facts(state)))
+    facts = (verdict(state, consumers.findings), *(f"  {fact}" for fact in _facts(state)))
     listed = labels(dict.fromkeys(each.client_id for each in processes))
     why = f"rmqlb diagnose -g {state.group} says why; " if state.status in ("error", "warning") else ""
     more = f"{why}rmqlb show-owners -g {state.group} shows each queue and its owner"

@@ -30,7 +30,7 @@ def test_a_watched_first_line_changes_as_soon_as_the_looks_show_why(tmp_path: Pa
     with OnTerminal(
         "diagnose", "-s", str(source), "-g", "ship-svc", "--watch", "--every", "100ms", lines=50
     ) as terminal:
-        terminal.until(lambda: first(terminal).startswith("ship-svc: no problem found, but "))
+        terminal.until(lambda: first(terminal).startswith("ship-svc: the listener of 192.0.2.68@7 has "))
         later = tmp_path / "later.json"
         later.write_bytes((examples / "faults.json").read_bytes())
         later.replace(source)

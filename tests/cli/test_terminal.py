@@ -164,10 +164,8 @@ def test_a_command_ends_at_every_narrow_width(arguments: list[str]) -> None:
     for columns in WIDTHS:
         ran = run(*arguments, "-o", "table", env={"COLUMNS": str(columns)})
         assert (ran.code, bool(ran.stdout)) == (3 if arguments[0] == "check" else 0, True), (columns, ran.stderr)
-        if arguments[0] == "show-groups":  # with every group and figure
-            assert re.search(r"audit-svc\s.*5.*16.*bill-svc\s.*4.*9.*order-svc\s.*3.*25", ran.stdout, re.DOTALL), (
-                columns
-            )
+        if arguments[0] == "show-groups":  # with every group and its lag
+            assert re.search(r"audit-svc\s.*0.*bill-svc\s.*0.*order-svc\s.*0", ran.stdout, re.DOTALL), columns
 
 
 def test_columns_of_0_count_as_not_set() -> None:

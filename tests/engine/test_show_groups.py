@@ -18,15 +18,18 @@ from rmqlb.engine.show_groups import (
     unread_of_no_group,
 )
 from rmqlb.model.group import Connection, ConsumerGroup, MemberView, ProxyView, Seen
-from rmqlb.model.groups import ConsumerProcess, GroupLine, GroupState, Status
+from rmqlb.model.groups import STATUSES, ConsumerProcess, GroupLine, GroupState, Status
 from rmqlb.model.result import Severity
 from rmqlb.model.snapshot import ClusterSnapshot, Unread
-from rmqlb.views.show_groups import consumers_report, worst_text
+from rmqlb.verbs.show_groups import show_groups
+from rmqlb.views.show_groups import consumers_report, groups_report, headline
 from tests.engine.check.clusters import cluster, members
 from tests.support.builders import HERE
 from tests.support.mismatches import every_case
 from tests.support.odd_groups import ODD
+from tests.support.pages import ROOT
 from tests.support.recorded_answers import assert_recorded
+from tests.views.shown import on_a_terminal
 
 UNREAD = (Unread("members", "g", "timed out", "b"), Unread("member", "g", "late", "x"))
 
@@ -97,7 +100,7 @@ def lines_of(snapshot: ClusterSnapshot) -> Iterator[str]:
     found = consumers_of(group, unread_of_groups(snapshot).get(name, ()))
     state, processes = found.overview, found.consumers
     yield from consumers_report(found).facts
-    yield f"in a line: {worst_text(state, found.findings)}"
+    yield f"in a line: {headline(found.findings, state, state.lagging)}"
     yield shown(state)
     for finding in found.findings:
         yield f"  {finding.severity} {finding.code} ({' '.join(finding.consumers)}): {finding.message}"
@@ -111,7 +114,7 @@ def lines_of(snapshot: ClusterSnapshot) -> Iterator[str]:
 
 
 def shown(value: GroupState | ConsumerProcess) -> str:
-    fields = ((name, getattr(value, name)) for name in value.__struct_fields__)
+    fields = ((name, getattr(value, name)) for name in value.__struct_fields__ if name != "lagging")
     return " ".join(f"{name}={each}" for name, each in fields if each not in (None, ()))
 
 
@@ -133,12 +136,12 @@ SEVERAL = cluster(
 def test_the_worst_group_stands_first_and_a_severity_chooses_among_them() -> None:
     whole = overview(SEVERAL, all_groups(SEVERAL), Settings())
     s = whole.summary
-    assert (s.groups, s.with_errors, s.with_warnings, s.unknown, s.offline, s.in_order) == (6, 2, 1, 1, 1, 1)
+    assert (s.groups, s.with_errors, s.with_warnings, s.lagging, s.unknown, s.offline) == (6, 2, 1, 1, 1, 1)
     assert (s.lag, s.duplicate_client_ids, s.mismatches, s.unassigned) == (9_006, 2, 6, 0)
-    severities: tuple[tuple[Severity | None, int], ...] = (("error", 2), ("warning", 3), ("info", 5), (None, 6))
+    severities: tuple[tuple[Severity | None, int], ...] = (("error", 2), ("warning", 4), ("info", 6), (None, 6))
     for severity, number in severities:
         some = whole.at_least(severity, ())
-        assert [each.group for each in some.groups] == ["worse", "bad", "odd", "pop", "gone", "fine"][:number]
+        assert [each.group for each in some.groups] == ["worse", "bad", "odd", "fine", "pop", "gone"][:number]
         assert some.summary == s
 
 
@@ -218,3 +221,47 @@ def test_a_group_without_a_visible_consumer_adds_nothing_to_figures_of_owners() 
         assert tried(f"{name}>0", nobody, TWO) == tried(f"{name}>0", TWO)
         assert tried(f"{name}[one]>0", nobody)[0] == 0
     assert tried("unassigned>0", replace(nobody, unassigned=4), TWO)[0] == 704
+
+
+def policy(limit: int) -> dict[str, object]:
+    return {"rules": [{"name": "lag", "groups": ["stock-*"], "limits": {"lag": limit}}]}
+
+
+@every_case(("max_lag", "limits", "stock", "label"), [
+    (1_000, None, "inOrder", "inOrder"),
+    (912, None, "inOrder", "inOrder"),
+    (911, None, "lagging", "inOrder"),
+    (11, None, "lagging", "lagging"),
+    (1_000, policy(100), "lagging", "inOrder"),
+    (11, policy(1_000), "inOrder", "lagging"),
+])  # fmt: skip
+def test_the_lag_above_which_a_group_lags(
+    max_lag: int, limits: dict[str, object] | None, stock: Status, label: Status
+) -> None:
+    found = show_groups(str(ROOT / "examples" / "faults.json"), max_lag=max_lag, policy=limits)
+    of = {line.group: line for line in found.groups}
+    assert (of["stock-svc"].status, of["label-svc"].status) == (stock, label)
+    # One sample shows that the listener may be blocked.
+    assert (of["ship-svc"].status, of["ship-svc"].findings[0].code) == ("warning", "blocked-consumer")
+    late = of["ship-svc"].lagging
+    assert late is None or (late.consumer, len(late.queues)) == ("192.0.2.68@7", 3)
+    places = [STATUSES.index(line.status) for line in found.groups]
+    assert places == sorted(places)
+
+
+def test_a_narrow_table_has_a_line_per_group_and_cuts_names_in_the_middle() -> None:
+    name = "payments-of-the-northern-region-settlement-consumer"
+    whole = groups_report(show_groups(cluster(members("x x", name=name, owners="x x x -", lag={0: 5_000}))))
+    lines = {width: on_a_terminal(whole, width).splitlines() for width in (80, 200)}
+    assert [line for line in lines[80] if line.startswith("✗")] == [
+        "✗   payments-of-…onsumer   5,000+   duplicate-client-id: 1 of 4 queues unassign…"
+    ]
+    assert any(name in line and line.rstrip().endswith("1 of 4 queues unassigned") for line in lines[200])
+
+
+def test_the_groups_of_rocketmq_are_counted_and_not_listed() -> None:
+    found = show_groups(
+        cluster(members("x"), members("", name="CID_RMQ_SYS_TRANS"), members("", name="TOOLS_CONSUMER"))
+    )
+    assert ([line.group for line in found.groups], found.summary.own) == (["g"], 2)
+    assert groups_report(found).facts[1] == "  2 groups of RocketMQ's own not listed"

@@ -117,9 +117,9 @@ def test_long_lists_are_bounded_and_all_shows_them() -> None:
         stacks=(ConsumerStacks("x", ("Thread_1\n" + "\n".join(f"at f{n}" for n in range(30)),)),),
     )
     shown = on_a_terminal(diagnosis_report(found), 100)
-    for lines in ("5 more: --all", "19 more: --all", "3 more: --all", "2 more: --section findings"):
+    for lines in ("5 more: --all", "19 more: --all", "2 more: --section findings"):
         assert f"and {lines} shows all" in shown
-    assert "to know more  ask" in shown
+    assert "8 checks need other evidence" in shown
     whole = as_plain(diagnosis_report(found).only((), screen=True, everything=True))
     assert {text in whole for text in ("fact 8", "at f29", "reason 7")} == {True}
     assert "more: --" not in whole.replace("; --all lists", "")
@@ -136,7 +136,7 @@ def test_the_worst_group_stands_first_and_its_findings_below() -> None:
     whole = diagnosis_of_groups([replace(each, group=name) for name, each in groups.items()])
     assert [each.group for each in whole.groups] == ["worse", "bad", "warned", "dark", "fine"]
     shown = on_a_terminal(diagnoses_report(whole), 100)
-    assert shown.startswith("5 groups: 2 with errors, 1 with a warning, 1 unknown, 1 in order\n")
+    assert shown.startswith("5 groups: 2 broken, 1 with a warning, 1 with no problem found, 1 in order\n")
     assert re.findall(r"^[✗!] (\w+): duplicate-client-id", shown, re.MULTILINE) == ["worse", "bad", "warned"]
     assert diagnoses_report(diagnosis_of_groups([groups["fine"]])).facts == ("1 group: 1 in order",)
 

@@ -141,7 +141,7 @@ def test_no_line_is_wider_than_the_terminal_and_figures_that_are_0_everywhere_ar
     for width in (30, 60, 80, 120):
         assert max(map(len, on_a_terminal(shown(FINE, BAD, long), width).splitlines())) <= width
     words = " ".join(on_a_terminal(shown(FINE), 200).split())
-    assert " group topics consumers queues lag strategy imbalance ─" in words
+    assert " group topics consumers queues lag strategy imbalance finding ─" in words
     lines = on_a_terminal(shown(FINE, BAD), 200).splitlines()
     for name, lag in (("bad", "7+"), ("fine", "1,500")):
         assert lag in next(line for line in lines if name in line)

@@ -119,7 +119,7 @@ class PopOptions(Options):
 class OutputOptions(Options):
     output: Text = written(
         "-o FORMAT",
-        "Output format: table, plain, json, yaml, csv, markdown; some jsonl, prometheus; default: table, piped plain.",
+        "Output format: table, wide, plain, json, yaml, csv, markdown; some jsonl, prometheus; piped: plain.",
         envvar="RMQLB_OUTPUT",
     )
     section: Texts = written("NAME", "Only this table of the result; repeatable. csv shows one, by default the first.")

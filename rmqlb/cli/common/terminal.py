@@ -253,12 +253,12 @@ class Terminal:
             )
         if self._options.output in (None, "json"):
             self.format = "table" if on_terminal and self._options.output is None else "jsonl"
-        if self.format != "jsonl" and not (self.format == "table" and on_terminal):
+        if self.format != "jsonl" and not (self.format in ("table", "wide") and on_terminal):
             hint = "tables are redrawn on a terminal; -o json is a line a change, anywhere"
             raise UsageError(f"--watch cannot show {self.format}{'' if on_terminal else ' in a pipe'}", hint=hint)
 
     def text(self, report: Report, snapshot: ClusterSnapshot, findings: Iterable[Finding]) -> str:
-        if self.format == "table" or (self.format == "plain" and self._has_colour()):
+        if self.format in ("table", "wide") or (self.format == "plain" and self._has_colour()):
             return drawn(report, self.console())
         if self.format in ("plain", "markdown"):
             from rmqlb.views.formats.people import as_plain
@@ -297,7 +297,7 @@ class Terminal:
         if self.format == "plain" or not (has_columns or sys.stdout.isatty()):
             arguments["width"] = _PIPE_WIDTH
         console = Console(file=sys.stdout, highlight=False, markup=False, emoji=False, no_color=not colour, **arguments)
-        console.width = max(console.width, _LEAST_WIDTH)
+        console.width = _PIPE_WIDTH if self.format == "wide" else max(console.width, _LEAST_WIDTH)
         return console
 
     def _has_colour(self) -> bool:

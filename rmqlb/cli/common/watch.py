@@ -100,7 +100,7 @@ def watch(
                 stale = Stale(error, clock())
             display.show(latest, seen_at, stale)
             done += 1
-    if terminal.format == "table":
+    if terminal.format in ("table", "wide"):
         terminal.show(latest.report, latest.snapshot, latest.findings)
     if stale is not None:
         raise stale.error

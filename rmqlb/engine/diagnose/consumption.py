@@ -91,7 +91,8 @@ def _frozen(case: Case, own: str) -> Iterator[Trouble]:
     if not waiting:
         raise AnotherLookNeeded(f"{own} did not answer, and no message waits in the queues predicted for it")
     if span_ms < HELD_MS:
-        raise AnotherLookNeeded(f"{own} did not answer; a later look shows whether its queues are read")
+        shown = f"{own} does not answer"
+        raise AnotherLookNeeded(f"{shown}: needs 2 samples, got 1", suspect=own, shown=shown)
     listing = [view for view in case.views if own in view.client_ids]
     unread = f"seconds in which no message of {counted(len(waiting), 'queue')} predicted for {own} was consumed"
     facts = (
@@ -153,7 +154,7 @@ def _failing_listener(consumer: ConsumerReports) -> Iterator[Trouble]:
     before = [look for look in consumer.reports[:-1] if read_at - (look.read_at or read_at) >= HELD_MS]
     if not before:
         problem = f"the listener of {own} failed for {failed} of {failed + consumed} messages in the last minute"
-        raise AnotherLookNeeded(f"{problem}: needs 2 samples, got 1")
+        raise AnotherLookNeeded(f"{problem}: needs 2 samples, got 1", suspect=own, shown=problem)
     if _failing_minute(consumer, before[-1]) is not None:
         statuses = consumer.now.statuses or {}
         topics = {topic for topic, each in statuses.items() if each.failed_per_s and not topic.startswith(RETRY_PREFIX)}
@@ -254,10 +255,11 @@ def _blocked_listener(consumer: ConsumerReports) -> Iterator[Trouble]:
     if queues:
         own, age = consumer.client_id, consumer.clock.age(max(idle[queue] for queue in queues))
         number = sum(waiting[queue] for queue in queues)
+        shown = f"the listener of {own} has {number:,} messages and consumed none for {age // 1000} s"
         facts = (
             consumer.seen(f"messages that {own} has pulled and not consumed", number, 1),
             consumer.seen(f"seconds since {own} consumed a message of these queues", age // 1000, BLOCKED_MS // 1000),
-            _not_pulled_just_now(consumer, queues),
+            _not_pulled_just_now(consumer, queues, shown),
             *_first_frames(consumer),
         )
         yield Trouble(own, queues, facts, gravity=age)
@@ -269,8 +271,8 @@ def _blocked_listener(consumer: ConsumerReports) -> Iterator[Trouble]:
         )
 
 
-def _not_pulled_just_now(consumer: ConsumerReports, queues: tuple[MessageQueue, ...]) -> Evidence:
-    """Proof that the messages of these idle queues have waited (raises AnotherLookNeeded)."""
+def _not_pulled_just_now(consumer: ConsumerReports, queues: tuple[MessageQueue, ...], shown: str) -> Evidence:
+    """Proof that the messages of these idle queues have waited (raises AnotherLookNeeded with what this look shows)."""
     own = consumer.client_id
     needed = consumer.unusual_ms(queue.topic for queue in queues)
     # The looks' time in which messages of these queues wait and no message of any queue is consumed.
@@ -283,10 +285,11 @@ def _not_pulled_just_now(consumer: ConsumerReports, queues: tuple[MessageQueue, 
     if (old := _old_messages(consumer)) is not None:
         return old
     raise AnotherLookNeeded(
-        f"the listener of {own} has messages, and ended no call for {lasted // 1000} s or more; "
-        f"more than usual is {needed // 1000} s",
+        f"{shown}: needs {needed // 1000} s between samples in which no call ends, got {lasted // 1000} s",
         after_ms=needed - lasted,
         needed_ms=needed,
+        suspect=own,
+        shown=shown,
     )
 
 

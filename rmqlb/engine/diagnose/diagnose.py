@@ -11,11 +11,19 @@ from msgspec.structs import replace
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.diagnose import consumption, lags, owners, shares
 from rmqlb.engine.diagnose.case import CHECKS, Case, ComesOf, DiagnosisRule
-from rmqlb.engine.diagnose.evidence import BLOCKED_MS, AnotherLookNeeded, DoesNotApply, GroupEvidence
+from rmqlb.engine.diagnose.evidence import (
+    BLOCKED_MS,
+    AnotherLookNeeded,
+    DoesNotApply,
+    GroupEvidence,
+)
 from rmqlb.engine.group import Group, assumption, gaps, known
 from rmqlb.errors import DataError
 from rmqlb.model.diagnosis import (
     CODES,
+    MAX_LAG,
+    MORE_SAMPLES,
+    SECOND_SAMPLE,
     Consequence,
     ConsumerStacks,
     Diagnosis,
@@ -23,11 +31,12 @@ from rmqlb.model.diagnosis import (
     DiagnosisSummary,
     GroupCounts,
     GroupFinding,
+    Lagging,
     Look,
     Undecided,
 )
-from rmqlb.model.group import RETRY_PREFIX, ConsumerGroup
-from rmqlb.model.message_queue import queue_ranges, sort_client_ids
+from rmqlb.model.group import BROADCASTING, RETRY_PREFIX, ConsumerGroup
+from rmqlb.model.message_queue import MessageQueue, queue_ranges, sort_client_ids, sort_queues
 from rmqlb.model.process_queue import ConsumerEvidence
 from rmqlb.model.result import ERROR, INFO, SEVERITIES, WARNING, named, utc_text
 from rmqlb.model.snapshot import ClusterSnapshot
@@ -39,7 +48,9 @@ ONE_LOOK: tuple[DiagnosisRule, ...] = tuple(rule for rule in RULES if rule.one_l
 MOST_LOOKS = 8  # after which an undecided rule stays undecided, over a minute at 10 s
 
 
-def diagnose(evidence: GroupEvidence, rules: Sequence[DiagnosisRule] = RULES) -> Diagnosis:
+def diagnose(
+    evidence: GroupEvidence, rules: Sequence[DiagnosisRule] = RULES, *, max_lag: int | None = MAX_LAG
+) -> Diagnosis:
     case = Case(evidence.facts, evidence.earlier, rules)
     findings = _in_order(case)
     consequences: list[Consequence] = []
@@ -56,7 +67,11 @@ def diagnose(evidence: GroupEvidence, rules: Sequence[DiagnosisRule] = RULES) ->
         elif why is None:
             checked += [] if answer.findings else [rule.code]
         elif all(each.severity == INFO for each in answer.findings):  # otherwise missing evidence adds nothing new
-            unknown.append(Undecided(rule.code, why.message, why.hint))
+            needs, shown = getattr(why.hint, "needs", "other evidence"), None
+            if isinstance(why, AnotherLookNeeded):
+                needs, shown = MORE_SAMPLES if evidence.earlier else SECOND_SAMPLE, why.shown
+            remedy = None if why.hint is None else str(why.hint)
+            unknown.append(Undecided(rule.code, why.message, remedy, needs, shown))
     found_any = any(finding.severity != INFO for finding in findings)
     group = known(lambda: evidence.group)
     looks = evidence.earlier if group is None else evidence.looks
@@ -74,7 +89,42 @@ def diagnose(evidence: GroupEvidence, rules: Sequence[DiagnosisRule] = RULES) ->
         tuple(unknown),
         tuple(not_applicable),
         None if group is None else _stacks(case),
+        None if group is None else lagging(evidence.facts, max_lag),
     )
+
+
+def suspicions(evidence: GroupEvidence) -> tuple[GroupFinding, ...]:
+    """A warning for each problem that one look shows, and that another look has to confirm."""
+    case = Case(evidence.facts, evidence.earlier, ONE_LOOK)
+    found = ((rule.code, case.answer(rule.code).why) for rule in ONE_LOOK)
+    name = evidence.facts.name or ""
+    return tuple(
+        GroupFinding(
+            code, WARNING, name, consumers=(why.suspect,), message=f"group {name}: {why.shown}; another sample decides"
+        )
+        for code, why in found
+        if isinstance(why, AnotherLookNeeded) and why.suspect is not None
+    )
+
+
+def lagging(group: Group, limit: int | None) -> Lagging | None:
+    """The place of most of the lag, if it is above the limit; retries and offsets of other clients do not count."""
+    states = group.group.without_foreign_offsets.queues
+    lags = {q: state.lag for q, state in states.items() if state.lag and not q.topic.startswith(RETRY_PREFIX)}
+    lag = sum(lags.values())
+    if limit is None or lag <= limit or group.group.message_model == BROADCASTING:
+        return None
+    owned = known(lambda: group.ownership)
+    by_owner: dict[str, list[MessageQueue]] = {}
+    for queue in lags:
+        owners = () if owned is None or owned.basis == "assumed" else owned.owners.get(queue, ())
+        if len(owners) == 1:
+            by_owner.setdefault(owners[0], []).append(queue)
+    sums = {client_id: sum(lags[queue] for queue in queues) for client_id, queues in by_owner.items()}
+    worst = max(sort_client_ids(sums), key=sums.__getitem__, default=None)
+    if worst is None:
+        return Lagging(lag, limit, queues=tuple(sort_queues(lags)))
+    return Lagging(lag, limit, worst, sums[worst] / lag, tuple(sort_queues(by_owner[worst])))
 
 
 def findings_by(rules: Sequence[DiagnosisRule], evidence: GroupEvidence) -> tuple[GroupFinding, ...]:
@@ -214,12 +264,12 @@ def _taken_at(look: ClusterSnapshot, names: Iterable[str]) -> datetime | None:
 
 
 def diagnosis_of_groups(diagnoses: Iterable[Diagnosis]) -> DiagnosisOfGroups:
-    """Worst first: by severity, bad queues and lag."""
-    statuses = (ERROR, WARNING, "unknown", "inOrder")
+    """Worst first: by severity, lag and bad queues."""
+    statuses = (ERROR, WARNING, "lagging", "unknown", "inOrder")
 
     def badness(found: Diagnosis) -> tuple[int, int, int, str]:
         bad = (found.counts.unassigned or 0) + (found.counts.duplicate_owners or 0)
-        return statuses.index(found.status), -bad, -(found.counts.lag_at_least or 0), found.group
+        return statuses.index(found.status), -(found.counts.lag_at_least or 0), -bad, found.group
 
     groups = tuple(sorted(diagnoses, key=badness))
     numbers = Counter(each.status for each in groups)

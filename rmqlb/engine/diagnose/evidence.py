@@ -34,10 +34,27 @@ from rmqlb.model.snapshot import is_ghost
 CONVERGES_MS = 50_000  # a consumer learns of a new queue within 30 s (route poll) and rebalances within 20 s more
 FORGETS_MS = 120_000  # a broker forgets a silent client after 120 s (`ConsumerManager.CHANNEL_EXPIRED_TIMEOUT`)
 
-ASK_BROKERS = "diagnose again when that broker answers, from where it can be reached"
-MAKE_EVIDENCE = "make the snapshot with fetch-routes --evidence"
-ASK_CONSUMERS = "diagnose again; if it does not answer then either, look at its process"
-ASK_OTHERWISE = "clients in some languages report less than Java's; that consumer's own log shows more"
+
+class Hint(str):
+    """How to get missing evidence, with that evidence in a few words."""
+
+    __slots__ = ("needs",)
+    needs: str
+
+
+def _hint(text: str, needs: str) -> Hint:
+    hint = Hint(text)
+    hint.needs = needs
+    return hint
+
+
+_OF_BROKERS, _OF_CONSUMERS = "answers from its brokers", "answers from its consumers"
+ASK_BROKERS = _hint("diagnose again when that broker answers, from where it can be reached", _OF_BROKERS)
+MAKE_EVIDENCE = _hint("make the snapshot with fetch-routes --evidence", "fetch-routes --evidence")
+ASK_CONSUMERS = _hint("diagnose again; if it does not answer then either, look at its process", _OF_CONSUMERS)
+ASK_OTHERWISE = _hint(
+    "clients in some languages report less than Java's; that consumer's own log shows more", _OF_CONSUMERS
+)
 LOOKS = 3  # for a judgement of growth or stall; also the default of `--samples`
 
 
@@ -52,9 +69,19 @@ class AnotherLookNeeded(DataError):
         problem: the undecided matter, and the data that would decide it.
         after_ms: the least time until that look; None where some seconds are enough.
         needed_ms: the time that all looks together must cover.
+        suspect: the consumer for which this look shows the problem, if it does, and `shown` says what it shows.
     """
 
-    def __init__(self, problem: str, *, after_ms: int | None = None, needed_ms: int = 0) -> None:
+    def __init__(
+        self,
+        problem: str,
+        *,
+        after_ms: int | None = None,
+        needed_ms: int = 0,
+        suspect: str | None = None,
+        shown: str | None = None,
+    ) -> None:
+        self.suspect, self.shown = suspect, shown
         when = "some seconds later;"
         if after_ms is not None:
             after_s = -(-after_ms // 1000)
@@ -455,8 +482,12 @@ class Troubles:
             self.errors.append(error)
 
     def settle(self) -> None:
-        """Raise the first error, preferably one that another look would remove."""
-        for error in sorted(self.errors, key=lambda error: not isinstance(error, AnotherLookNeeded)):
+        """Raise the first error, preferably one that another look would remove, with a suspect if there is one."""
+
+        def place(error: DataError) -> int:
+            return 2 if not isinstance(error, AnotherLookNeeded) else 1 if error.suspect is None else 0
+
+        for error in sorted(self.errors, key=place):
             raise error
 
 

@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 
-SIGNS = {"error": "✗", "warning": "!", "info": "i", "unknown": "i", "offline": "i", "inOrder": "✓"}
+SIGNS = {"error": "✗", "warning": "!", "lagging": "!", "info": "i", "unknown": "?", "offline": "i", "inOrder": "✓"}
 """Severity of a finding, or status of a group → its sign."""
-STYLES = {"error": "bold red", "warning": "yellow", "inOrder": "green"}
+STYLES = {"error": "bold red", "warning": "yellow", "lagging": "yellow", "inOrder": "green"}
 BAD = "bold white on red"
 WARN = "bold red"
 COLOURS = ("#77aadd", "#ee8866", "#eedd88", "#ffaabb", "#99ddff", "#44bb99", "#bbcc33", "#c9b3e6")

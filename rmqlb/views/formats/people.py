@@ -20,7 +20,7 @@ from rmqlb.views.formats.blocks import (
     short,
 )
 from rmqlb.views.formats.palette import SIGNS, STYLES, owner_styles
-from rmqlb.views.formats.text import clip, safe_markdown, visible, width
+from rmqlb.views.formats.text import clip, cut_to_width, safe_markdown, visible, width
 from rmqlb.views.numbers import duration, moment, number, percent
 from rmqlb.views.report import Report, Section
 
@@ -42,6 +42,7 @@ _PIPE = 10_000  # a wider terminal is a pipe, where a picture has its own length
 _NARROW = 40  # columns of a terminal; in fewer columns, some tables have no room for cells
 _GAP = 3  # blanks between two columns
 _LEAST_PROSE = 26  # columns of a sentence before other columns are omitted
+_LEAST_CUT = {"name": 20, "headline": 24}  # kind of a column → the columns that a cut text has at least
 _LONGEST_STRIP, _SHORTEST_STRIP = 160, 30
 _NO_LABELS: Mapping[str, str] = {}
 
@@ -116,12 +117,32 @@ def _fitting(section: Section, labels: Mapping[str, str], console: Console) -> R
     folding = sorted((at for at in left if _folding(section.columns[at])), key=lambda at: _folding(section.columns[at]))
     while (is_wide := sum(needed[at] for at in left) > console.width + _GAP) and folding:
         left.remove(folding.pop())
-    folded = _only(section, sorted(left))
+    folded = _cut(_only(section, sorted(left)), console)
     if is_wide and section.heads:
         return _blocks(folded, _NO_LABELS)
     left_out = ", ".join(visible(column.title) for column in section.columns if column not in folded.columns)
     note = [Text(f"no room for {left_out}")] if section.names_left_out and left_out else []
     return Group(_table(folded, _NO_LABELS), *note)
+
+
+def _cut(section: Section, console: Console) -> Section:
+    """Cut names in the middle, then headlines at their end, until the table fits."""
+    widths = _widths(section, _NO_LABELS)
+    excess = sum(widths) + (len(widths) - 1) * _GAP - console.width
+    if excess <= 0 or any(column.kind == "prose" for column in section.columns):
+        return section
+    rows = [list(row) for row in section.rows]
+    for kind, least in _LEAST_CUT.items():
+        for at, column in enumerate(section.columns):
+            room = max(least, widths[at] - max(excess, 0))
+            if column.kind != kind or room >= widths[at]:
+                continue
+            excess -= widths[at] - room
+            for row in rows:
+                text = cell_text(column, row[at])
+                if width(text) > room:
+                    row[at] = clip(text, room) if kind == "name" else f"{cut_to_width(text, room - 1)}…"
+    return replace(section, rows=tuple(map(tuple, rows)))
 
 
 def _folding(column: Column) -> int:
@@ -279,7 +300,7 @@ def _bar(share: float) -> str:
     return "#" * (max(round(share * _BAR), 1) if share > 0 else 0)
 
 
-_OF_NOTHING = {"text": "", "prose": "", "sign": "", "bar": "", "strip": "", "ms": "-"}
+_OF_NOTHING = {"text": "", "name": "", "prose": "", "headline": "", "sign": "", "bar": "", "strip": "", "ms": "-"}
 """Kind of a column → the text of an unknown cell, if not a question mark."""
 _OF_NUMBER: dict[str, Callable[[float], str]] = {"ms": duration, "share": percent, "bar": _bar}
 _MOMENTS = ("atms", "fromms", "toms", "beganms", "endedms")
