@@ -98,7 +98,7 @@ EVERY_KEY = """
 context: a
 output: json
 color: never
-source-timeout: 9
+source-timeout: 9s
 source-retries: 1
 max-size: 1MB
 contexts:

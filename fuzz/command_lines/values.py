@@ -158,13 +158,14 @@ BY_METAVAR: Mapping[str, str] = {
     "[BROKER=]N": "{number} | {broker}={number}",
     "NAME[:READ[:WRITE]]": "broker-new | broker-new:4 | broker-new:4:2 | {broker}:4",
     "GLOB": "* | Topic* | none* | {group}",
-    "TOPIC": "{topic}",
-    "GROUP": "{group}",
+    **dict.fromkeys(("TOPIC", "TOPIC…"), "{topic}"),
+    **dict.fromkeys(("GROUP", "GROUP…"), "{group}"),
     "GROUP|GLOB": "{group} ! * | g*",
     "CONDITION": "{figure}>0 | {figure}>=1 | {figure}<2 | {figure}==1000 | {figure}>60000",
     "'VERB WHO@TIME'": _EVENTS,
     "NAME": "one | two",
     "URL|FILE": "{cluster} | rocketmq://127.0.0.1:1",
+    "HOST:9876;…": "127.0.0.1:1 | 127.0.0.1:1;127.0.0.1:2 ! h:x | ;",
     "file:PATH|env:NAME|keyring:SERVICE/USER": "file:secret | env:SECRET | keyring:a/b | odd",
 }
 NEEDS: Mapping[str, tuple[tuple[str, str] | tuple[str], ...]] = {

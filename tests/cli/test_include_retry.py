@@ -6,7 +6,11 @@ from tests.support.mismatches import every_case
 from .run import envelope_of
 
 PLAN = ("plan-rebalance", "--add", "1")
-COMMANDS = [PLAN, ("show-owners",), ("simulate-rebalance", "--event", "join z@10s")]
+COMMANDS = [
+    (*PLAN, "--include-retry"),
+    ("show-owners", "--include-retry"),
+    ("simulate-rebalance", "--event", "join z@10s", "--set", "include-retry"),
+]
 
 
 @every_case("command", COMMANDS, ids=" ".join)
@@ -17,8 +21,8 @@ def test_the_retry_topic_is_taken_whatever_names_the_others(
 ) -> None:
     def shown(*routes: str) -> tuple[set[str], list[str]]:
         text = snapshot_text(*routes, clientIds=["a@1", "b@1"], topics=topics)
-        document = envelope_of(*command, "-s", "-", "--include-retry", *options, stdin=text)
-        rows = document["data"]["topics" if command is PLAN else "queues"]
+        document = envelope_of(*command, "-s", "-", *options, stdin=text)
+        rows = document["data"]["topics" if command[0] == PLAN[0] else "queues"]
         return {row["topic"] for row in rows}, [finding["code"] for finding in document["findings"]]
 
     options = named.split()

@@ -103,13 +103,13 @@ MISTAKES = r"""
 4 plan-topic S OrderEvents --drain-broker broker-z => did you mean broker-b or broker-a?
 2 plan-rollout S order-svc --down 15 => --down 15: which unit? 15s or 15ms
 2 plan-rollout S order-svc --strategy all => run it once for each; show-owners, plan-rebalance and size-group compar…
-2 simulate-rebalance S order-svc => name it: --event 'join 1@30s', or --all-new for its start
+2 simulate-rebalance S order-svc => name it: --scale-to 5, --event 'join 1@30s', or --set all-new for its start
 2 simulate-rebalance S order-svc --event 'leave #0' => write leave 10.0.0.5@app@30s
 2 simulate-rebalance S order-svc --event 'leave #0@10' => --event 'leave #0@10': 10: which unit? 10s or 10ms
 2 simulate-rebalance S order-svc --event 'kill #0@10s' => did you mean crash?
 4 simulate-rebalance S order-svc --event 'leave #9@10s' => the 3 of the beginning are #0 to #2 in sorted order
 4 simulate-rebalance S order-svc --event 'broker-down broker-z@10s' => did you mean broker-b or broker-a?
-2 simulate-rebalance S order-svc --event 'leave #0@10s' --for 60 => --for 60: which unit? 60s or 60ms
+2 simulate-rebalance S order-svc --event 'leave #0@10s' --set for=60 => --set for=60: which unit? 60s or 60ms
 2 simulate-send S => name it: TOPIC or --topic TOPIC
 4 simulate-send S OrderEvents --fail broker-z => did you mean broker-b or broker-a?
 2 simulate-send S OrderEvents --send-timeout 3000 => --send-timeout 3000: which unit? 3000ms or 3s

@@ -40,9 +40,9 @@ ON_A_SNAPSHOT = {
 ON_TWO_SNAPSHOTS = {"diff": ("-", str(Path(__file__).parent.parent.parent / "examples" / "cluster.json"))}
 """Commands that take no `-s` but two snapshots, the hostile one from stdin."""
 WITHOUT_A_SNAPSHOT = frozenset(
-    {"record", "pipeline", "context", "config", "schema", "explain", "completion", "options"}
+    {"record", "pipeline", "context", "config", "schema", "explain", "completion", "options", "doctor"}
 )
-"""Commands that read no snapshot, or have their own tests: `tests/cli/test_record.py`, `tests/pipeline`, which starts Spark."""
+"""Commands that read no snapshot, or have their own tests: `tests/cli/test_record.py`, `tests/sources/test_doctor.py`, `tests/pipeline`, which starts Spark."""
 OWN_FORMATS = {
     "fetch-routes": ("json", "yaml", "jsonl"),
     **dict.fromkeys(
