@@ -6,7 +6,8 @@
 cosmic-ray makes the mutants, at most one a place; each runs in a fork of one process that has collected the tests, where the
 changed function takes the place of the original, until a test fails: of the tests that run the function, the quick ones
 first. What changes a module's or a class's
-own statements is written into the file for a fresh process, and taken back: run it in a clone. A mutant that needs
+own statements is written into the file for a fresh process with the tests that enter the file, and taken back: run it in
+a clone. A mutant that needs
 more than so many seconds of the processor counts as noticed, as a test run that hangs is.
 """
 
@@ -187,7 +188,8 @@ class Forks:
         for number, mutant in enumerate(self._mutants, 1):
             noticed = self._in_fork(session, mutant)
             if noticed is None:
-                noticed = _in_file(mutant, self._arguments)
+                names = sorted(set().union(*self._tests_of[mutant.path].values()) - {""})
+                noticed = _in_file(mutant, ["-n0", *names] if names else self._arguments)
             if not noticed:
                 self.alive.append(mutant)
                 print(f"\nalive: {os.path.relpath(mutant.path)}:{mutant.line}\n{mutant.diff()}", flush=True)
