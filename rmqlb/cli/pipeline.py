@@ -173,14 +173,14 @@ def _run(
                 if paths is not None:
                     files = [*local, *ingest.files_at(warehouse, uris)]
                     fit(spark, settings, sum(file.length for file in files))
-                    progress("ingest", 0, len(files))
-                    result = ingest.ingest(warehouse, files, read.cluster if read else None, force=where.force)
+                    of_cluster = read.cluster if read else None
+                    result = ingest.ingest(warehouse, files, of_cluster, force=where.force, progress=progress)
                     if keep_days is not None:
                         first = first_kept(warehouse.nights(), keep_days, last_day())
                         result = replace(result, dropped=tuple(warehouse.drop_before(first)))
                 if judged:
-                    progress("judge", 0, 0)
-                    done = judge.judge(warehouse, asked, force=where.force)
+                    progress("judge groups", 0, 0)
+                    done = judge.judge(warehouse, asked, force=where.force, progress=progress)
                     result = replace(result, judged=done.judged, incomplete=done.incomplete, verdict=done.verdict)
             if to is not None:
                 progress("report", 0, 0)

@@ -11,13 +11,14 @@ import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from msgspec import convert
 
 from rmqlb.errors import DataError
 from rmqlb.model.pipeline_result import PipelineResult, RejectedFile
-from rmqlb.model.result import in_utc
+from rmqlb.model.result import Progress, in_utc, no_progress
 from rmqlb.pipeline.documents import DocumentReader, labels, last_day
 from rmqlb.pipeline.spark import in_workers
 from rmqlb.pipeline.tables import (
@@ -97,7 +98,12 @@ def files_at(warehouse: Warehouse, uris: Iterable[str]) -> Iterator[ReadFile]:
 
 
 def ingest(
-    warehouse: Warehouse, files: Sequence[ReadFile], cluster: str | None = None, *, force: bool
+    warehouse: Warehouse,
+    files: Sequence[ReadFile],
+    cluster: str | None = None,
+    *,
+    force: bool,
+    progress: Progress = no_progress,
 ) -> PipelineResult:
     """Read the new files, with `force` all, and write their nights (raises DataError).
 
@@ -111,8 +117,14 @@ def ingest(
     if not chosen:
         return PipelineResult(warehouse.place, len(files), incomplete=tuple(sorted(broken)))
     reader = DocumentReader(cluster, __version__, last_day())
-    staged = warehouse.stage(in_workers(_inputs(warehouse, chosen), reader.rows, union_ddl(INGESTED)), "read")
+    progress("ingest", 0, len(chosen))
+    tell = partial(_tell, progress, len(chosen))
+    staged = warehouse.stage(in_workers(_inputs(warehouse, chosen), reader.rows, union_ddl(INGESTED), tell), "read")
     return _write(warehouse, staged, chosen, digests, broken, len(files))
+
+
+def _tell(progress: Progress, files: int, done: int) -> None:
+    progress("ingest", min(done, files - 1), files)
 
 
 def _digests(files: Iterable[ReadFile], cluster: str | None) -> dict[date, str]:

@@ -34,7 +34,7 @@ from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.owners import Spread
 from rmqlb.model.pipeline_result import PipelineResult, Verdict
 from rmqlb.model.policy import FAILED, GROUP, INCOMPLETE, TOPIC, JudgedLimit, Policy, WaivedLimit
-from rmqlb.model.result import sum_if_known
+from rmqlb.model.result import Progress, no_progress, sum_if_known
 from rmqlb.model.snapshot import ClusterSnapshot
 from rmqlb.model.sweep_failures import LossKind
 from rmqlb.pipeline.documents import in_batches, read_back
@@ -459,7 +459,7 @@ class Asked(Struct, frozen=True):
     text: str = ""  # digest of the request
 
 
-def judge(warehouse: Warehouse, asked: Asked, *, force: bool) -> PipelineResult:
+def judge(warehouse: Warehouse, asked: Asked, *, force: bool, progress: Progress = no_progress) -> PipelineResult:
     """Judge new nights, nights with changed snapshots, and the last night after a changed request.
 
     A policy holds from its first night on; `force` judges all nights.
@@ -475,7 +475,10 @@ def judge(warehouse: Warehouse, asked: Asked, *, force: bool) -> PipelineResult:
     if days:
         used = warehouse.spark.sparkContext.accumulator(set(), _union())
         worker = Judge(asked.settings, asked.strategies, asked.policy, used)
-        staged = warehouse.stage(in_workers(_inputs(warehouse, days), worker.rows, union_ddl(PER_GROUP)), "judged")
+        judged = in_workers(
+            _inputs(warehouse, days), worker.rows, union_ddl(PER_GROUP), lambda done: progress("judge groups", done, 0)
+        )
+        staged = warehouse.stage(judged, "judged")
         for day in days:
             warehouse.unmark(day, ingested=False)
         for table in (Assignments, Figures, WhatIf):

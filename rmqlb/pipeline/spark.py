@@ -589,9 +589,35 @@ def _send_package(spark: SparkSession, folder: str) -> None:
     spark.sparkContext.addPyFile(path)
 
 
-def in_workers(frame: DataFrame, step: Callable[[Batches], Batches], schema: str) -> DataFrame:
-    """`mapInArrow`, but errors of rmqlb keep their code and hint."""
-    return frame.mapInArrow(_Noting(step), schema)
+def in_workers(
+    frame: DataFrame, step: Callable[[Batches], Batches], schema: str, tell: Callable[[int], None] | None = None
+) -> DataFrame:
+    """`mapInArrow`, but errors of rmqlb keep their code and hint; `tell` gets the number of rows of finished tasks."""
+    counter = None if tell is None else frame.sparkSession.sparkContext.accumulator(0, _counting(tell))
+    return frame.mapInArrow(_Noting(step, counter), schema)
+
+
+def _counting(tell: Callable[[int], None]) -> Any:
+    from pyspark.accumulators import AccumulatorParam
+
+    class Counting(AccumulatorParam[int]):
+        """Adds on both sides, and tells in the driver, which alone keeps `tell`."""
+
+        def __init__(self, tell: Callable[[int], None] | None = None) -> None:
+            self._tell = tell
+
+        def zero(self, value: int) -> int:  # noqa: ARG002 - pyspark's signature
+            return 0
+
+        def addInPlace(self, value1: int, value2: int) -> int:  # noqa: N802 - likewise
+            if self._tell is not None:
+                self._tell(value1 + value2)
+            return value1 + value2
+
+        def __reduce__(self) -> tuple[type[Counting], tuple[()]]:
+            return Counting, ()
+
+    return Counting(tell)
 
 
 class _Noting:
@@ -600,16 +626,24 @@ class _Noting:
     The step is unpickled in `__call__`, because that runs a user's file, which may raise too.
     """
 
-    def __init__(self, step: Callable[[Batches], Batches]) -> None:
+    def __init__(self, step: Callable[[Batches], Batches], counter: Any) -> None:
         from pyspark import cloudpickle
+
+        self._counter = counter
 
         self._pickled: bytes = cloudpickle.dumps(step)  # type: ignore[no-untyped-call]
 
     def __call__(self, batches: Batches) -> Batches:
         try:
-            yield from pickle.loads(self._pickled)(batches)  # noqa: S301 - pickled above
+            yield from pickle.loads(self._pickled)(self._counted(batches))  # noqa: S301 - pickled above
         except RmqlbError as error:
             error.add_note(f"code: {error.code}")
             if error.hint is not None:
                 error.add_note(f"hint: {error.hint}")
             raise
+
+    def _counted(self, batches: Batches) -> Batches:
+        for batch in batches:
+            yield batch
+            if self._counter is not None:
+                self._counter.add(batch.num_rows)
