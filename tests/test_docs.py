@@ -213,6 +213,6 @@ def test_the_first_line_of_the_first_commands_is_the_answer(name: str) -> None:
 
 
 def test_the_ten_questions_are_those_of_the_contents() -> None:
-    table = (ROOT / "docs" / "how-to" / "index.md").read_text(encoding="utf-8").partition("And beyond these")[0]
+    table = (ROOT / "docs" / "how-to" / "index.md").read_text(encoding="utf-8").partition("## More tasks")[0]
     assert sorted(re.findall(r"\]\(([\w-]+)\.md\)", table)) == sorted(ANSWERS)
     assert len(ANSWERS) == 10
