@@ -17,7 +17,6 @@ from pathlib import Path
 from subprocess import DEVNULL, run
 from tempfile import TemporaryDirectory
 
-import duckdb
 from msgspec.structs import replace
 
 from benchmarks.measuring import clean_environment, machine, markdown
@@ -103,6 +102,8 @@ def fits(group: ConsumerGroup) -> bool:
 
 def listed(page: str, title: str) -> list[Named]:
     """The groups of a table, by the query below it, as DuckDB answers without the limit."""
+    import duckdb
+
     texts = [unescape(text) for text in re.findall(r"<pre>(.*?)</pre>", page, re.DOTALL)]
     with duckdb.connect() as reader:
         for views in texts[-3], texts[-1]:

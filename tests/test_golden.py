@@ -116,7 +116,6 @@ CASES = {
     "check-policy": "check --print-policy",
     "schema-of-the-error": "schema rmqlb/error",
     "explain-unknown": "explain shared-id",
-    "help": "--help",
     "help-plan": "plan-rebalance --help",
 }
 NARROW = 60
