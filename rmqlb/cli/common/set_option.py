@@ -34,7 +34,7 @@ SETTINGS: Mapping[str, Setting] = {
         (_REBALANCE,), _ON_OFF, "start all consumers at 0s; otherwise they have already run for a while", default=False
     ),
     "broadcasting": Setting(
-        (_REBALANCE,), _ON_OFF, "treat the group as BROADCASTING", default=False, otherwise="as the source says"
+        (_REBALANCE,), _ON_OFF, "treat the group as BROADCASTING", default=False, otherwise="from the source"
     ),
     "broker-version": Setting(
         (_RECEIVE,),
@@ -51,7 +51,7 @@ SETTINGS: Mapping[str, Setting] = {
         "last|first|timestamp",
         "start position without a stored offset (consumeFromWhere)",
         None,
-        "as the source says, or last",
+        "from the source, or last",
     ),
     "consume-threads": Setting((_SIZE,), "N", "consume threads per consumer (consumeThreadMin)", 20, most=MOST_THREADS),
     "consume-time": Setting(_CLOCKS, "TIME", "time the listener takes per message", "0s"),
@@ -64,9 +64,7 @@ SETTINGS: Mapping[str, Setting] = {
     ),
     "error-pause": Setting((_RECEIVE,), "TIME", "pause of a SimpleConsumer's loop after an error", "0s"),
     "exclude": Setting((_SEND,), "BROKER…", "broker whose queues the producer skips", None, "none"),
-    "first-poll": Setting(
-        (_SEND,), "TIME|random", "time of the first route poll", None, "as the SDK does; Java: route-poll"
-    ),
+    "first-poll": Setting((_SEND,), "TIME|random", "time of the first route poll", None, "by SDK; Java: route-poll"),
     "for": Setting((_REBALANCE,), "TIME", "simulated time", None, "until all queues have converged"),
     "id-sets": Setting(
         (_SIZE,), "N", "number of client ID sets to try, for strategies that depend on client IDs", "100"
@@ -74,12 +72,12 @@ SETTINGS: Mapping[str, Setting] = {
     "id-share": Setting((_SIZE,), "SHARE", "share of these sets for which all limits must hold", "100%"),
     "include-retry": Setting(_CLOCKS, _ON_OFF, "include the group's %RETRY% topic", default=False),
     "key-type": Setting((_SEND,), "string|int|long", "type of the keys that the application passes", "string"),
-    "latency-max": Setting((_SEND,), "MS,MS,…", "latency thresholds of latency fault", None, "those of the version"),
+    "latency-max": Setting((_SEND,), "MS,MS,…", "latency thresholds of latency fault", None, "by client version"),
     "nameserver-notices": Setting(
         (_SEND, _RECEIVE), "TIME|never", "when the NameServer drops a failed broker", None, "refused 0s, timeout 120s"
     ),
     "not-available-duration": Setting(
-        (_SEND,), "MS,MS,…", "isolation time for each threshold of latency-max", None, "those of the version"
+        (_SEND,), "MS,MS,…", "isolation time for each threshold of latency-max", None, "by client version"
     ),
     "precision": Setting(
         (_SEND,), "P", "stop --trials when each interval is at most ±P, such as 0.1%", None, "all trials run"
