@@ -1,4 +1,4 @@
-"""`--set NAME=VALUE` of the simulators: the settings that few users need. docs/settings.md has the same table."""
+"""`--set NAME=VALUE`: settings of the simulators for rare cases. docs/settings.md has the same table."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -31,58 +31,78 @@ class Setting(Struct, frozen=True):
 
 SETTINGS: Mapping[str, Setting] = {
     "all-new": Setting(
-        (_REBALANCE,), _ON_OFF, "all consumers start at 0s; otherwise they have run for a while", default=False
+        (_REBALANCE,), _ON_OFF, "start all consumers at 0s; otherwise they have already run for a while", default=False
     ),
     "broadcasting": Setting(
-        (_REBALANCE,), _ON_OFF, "the group is BROADCASTING", default=False, otherwise="as the source says"
+        (_REBALANCE,), _ON_OFF, "treat the group as BROADCASTING", default=False, otherwise="from the source"
     ),
     "broker-version": Setting(
-        (_RECEIVE,), "VERSION", "brokers up to 5.3.4 serve queues upward, from 5.4.0 on downward", "5.5.0"
+        (_RECEIVE,),
+        "VERSION",
+        "order in which brokers serve queues: ascending up to 5.3.4, descending from 5.4.0 on",
+        "5.5.0",
     ),
-    "change-at": Setting((_REBALANCE,), "TIME", "when the changes of --scale-to, --add, … happen", "30s"),
-    "client-version": Setting(_CLOCKS, "VERSION", "version of the consumers' library", None, "as reported, or 5.5.0"),
-    "consume-from": Setting(_CLOCKS, "last|first|timestamp", "consumeFromWhere", None, "as the source says, or last"),
-    "consume-threads": Setting(
-        (_SIZE,), "N", "consume threads of a consumer (consumeThreadMin)", 20, most=MOST_THREADS
+    "change-at": Setting((_REBALANCE,), "TIME", "time of the changes from --scale-to, --add, …", "30s"),
+    "client-version": Setting(
+        _CLOCKS, "VERSION", "version of the consumers' client library", None, "as reported, or 5.5.0"
     ),
-    "consume-time": Setting(_CLOCKS, "TIME", "how long the listener takes for a message", "0s"),
+    "consume-from": Setting(
+        _CLOCKS,
+        "last|first|timestamp",
+        "start position without a stored offset (consumeFromWhere)",
+        None,
+        "from the source, or last",
+    ),
+    "consume-threads": Setting((_SIZE,), "N", "consume threads per consumer (consumeThreadMin)", 20, most=MOST_THREADS),
+    "consume-time": Setting(_CLOCKS, "TIME", "time the listener takes per message", "0s"),
     "consumer-type": Setting(
-        _CLOCKS, "[ID=]push|pull|lite-pull|assign…", "kind of one consumer or of all", None, "as reported, or push"
+        _CLOCKS, "[ID=]push|pull|lite-pull|assign…", "type of all consumers, or of one", None, "as reported, or push"
     ),
-    "detector": Setting((_SEND,), _ON_OFF, "startDetectorEnable (5.1.4 and newer)", "off"),
-    "earlier": Setting(_CLOCKS, "FILE", "earlier snapshot: each queue's rate is what came since", None, "none"),
+    "detector": Setting((_SEND,), _ON_OFF, "detector of latency fault (startDetectorEnable, 5.1.4 and newer)", "off"),
+    "earlier": Setting(
+        _CLOCKS, "FILE", "earlier snapshot; the messages stored since then give the rate of each queue", None, "none"
+    ),
     "error-pause": Setting((_RECEIVE,), "TIME", "pause of a SimpleConsumer's loop after an error", "0s"),
-    "exclude": Setting((_SEND,), "BROKER…", "the producer leaves this broker's queues out", None, "none"),
-    "first-poll": Setting(
-        (_SEND,), "TIME|random", "first poll of the route", None, "as the SDK does; Java: route-poll"
-    ),
+    "exclude": Setting((_SEND,), "BROKER…", "broker whose queues the producer skips", None, "none"),
+    "first-poll": Setting((_SEND,), "TIME|random", "time of the first route poll", None, "by SDK; Java: route-poll"),
     "for": Setting((_REBALANCE,), "TIME", "simulated time", None, "until all queues have converged"),
     "id-sets": Setting(
-        (_SIZE,), "N", "sets of client IDs that strategies which look at client IDs are tried on", "100"
+        (_SIZE,), "N", "number of client ID sets to try, for strategies that depend on client IDs", "100"
     ),
-    "id-share": Setting((_SIZE,), "SHARE", "share of these sets for which all limits hold", "100%"),
-    "include-retry": Setting(_CLOCKS, _ON_OFF, "the group's %RETRY% topic too", default=False),
-    "key-type": Setting((_SEND,), "string|int|long", "type of the keys that the application passes on", "string"),
-    "latency-max": Setting((_SEND,), "MS,MS,…", "thresholds of latency fault", None, "those of the version"),
+    "id-share": Setting((_SIZE,), "SHARE", "share of these sets for which all limits must hold", "100%"),
+    "include-retry": Setting(_CLOCKS, _ON_OFF, "include the group's %RETRY% topic", default=False),
+    "key-type": Setting((_SEND,), "string|int|long", "type of the keys that the application passes", "string"),
+    "latency-max": Setting((_SEND,), "MS,MS,…", "latency thresholds of latency fault", None, "by client version"),
     "nameserver-notices": Setting(
         (_SEND, _RECEIVE), "TIME|never", "when the NameServer drops a failed broker", None, "refused 0s, timeout 120s"
     ),
     "not-available-duration": Setting(
-        (_SEND,), "MS,MS,…", "isolation from each threshold of latency-max on", None, "those of the version"
+        (_SEND,), "MS,MS,…", "isolation time for each threshold of latency-max", None, "by client version"
     ),
-    "precision": Setting((_SEND,), "P", "end of --trials: each interval is ±P, as 0.1%", None, "all trials run"),
-    "proxy-mode": Setting((_SEND,), "local|cluster", "gRPC: the Proxy runs in each broker or separately", "local"),
-    "retry-not-store-ok": Setting((_SEND,), _ON_OFF, "retryAnotherBrokerWhenNotStoreOK", default=False),
-    "round-trip": Setting(_CLOCKS, "TIME", "a request's way to a broker and back", "1ms"),
-    "route-poll": Setting((_SEND,), "TIME", "how often a client polls the route", "30s"),
-    "sdk": Setting(_CLOCKS, "[ID=]java|go|cpp…", "library of one consumer or of all", None, "as reported, or java"),
+    "precision": Setting(
+        (_SEND,), "P", "stop --trials when each interval is at most ±P, such as 0.1%", None, "all trials run"
+    ),
+    "proxy-mode": Setting(
+        (_SEND,), "local|cluster", "gRPC: the Proxy runs in each broker (local) or separately (cluster)", "local"
+    ),
+    "retry-not-store-ok": Setting(
+        (_SEND,),
+        _ON_OFF,
+        "retry on another broker after a status other than SEND_OK (retryAnotherBrokerWhenNotStoreOK)",
+        default=False,
+    ),
+    "round-trip": Setting(_CLOCKS, "TIME", "time of a request to a broker and back", "1ms"),
+    "route-poll": Setting((_SEND,), "TIME", "time between a client's route polls", "30s"),
+    "sdk": Setting(
+        _CLOCKS, "[ID=]java|go|cpp…", "client library of all consumers, or of one", None, "as reported, or java"
+    ),
     "seed": Setting((_SEND, _RECEIVE, *_CLOCKS, _SIZE), "N", "random seed", 1),
     "send-timeout-per-request": Setting(
-        (_SEND,), "TIME", "sendMsgMaxTimeoutPerRequest (5.3.3 and newer)", None, "none"
+        (_SEND,), "TIME", "timeout of one attempt (sendMsgMaxTimeoutPerRequest, 5.3.3 and newer)", None, "none"
     ),
     "start-at": Setting((_SEND,), "BROKER:QUEUE", "queue of the first pick", None, "random"),
     "threads": Setting((_SEND,), "N", "sending threads, each with its own round robin", 1, most=MOST_THREADS),
-    "trial": Setting((_REBALANCE,), "K", "the simulation to show, from 0", "0"),
+    "trial": Setting((_REBALANCE,), "K", "number of the simulation to show, from 0", "0"),
 }
 
 
