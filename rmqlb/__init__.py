@@ -1,4 +1,4 @@
-"""What a RocketMQ cluster's clients will do with their queues, known before it happens.
+"""Predict how RocketMQ consumers and producers use their queues, before you change the cluster.
 
 The names of `__all__` are the public Python API; importing `rmqlb` itself loads none of them. `__init__.pyi` has their
 types.
