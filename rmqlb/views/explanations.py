@@ -1,4 +1,4 @@
-"""The catalogue of codes, `explanations.toml`: what findings, errors and exit codes mean, why, and what to do."""
+"""The catalogue of codes, `explanations.toml`: meaning, cause and remedy of findings, errors and exit codes."""
 
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,18 +16,18 @@ _KINDS = {"finding": "a finding", "error": "an error", "exit": "an exit code"}
 
 
 class Explanation(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """What a code means."""
+    """Meaning, cause and remedy of a code."""
 
-    code: Annotated[str, "of a finding or an error, or an exit code as text"]
+    code: Annotated[str, "code of a finding or an error, or an exit code as text"]
     kind: Annotated[Literal["finding", "error", "exit"], "finding, error, or exit for an exit code"]
-    exit_code: Annotated[int | None, "what the command ends with; null for a finding"] = None
-    means: Annotated[str, "what it says"]
-    why: Annotated[str, "why it is so"]
-    todo: Annotated[str, "what to do"]
+    exit_code: Annotated[int | None, "exit code of the command; null for a finding"] = None
+    means: Annotated[str, "the meaning, a sentence"]
+    why: Annotated[str, "the cause"]
+    todo: Annotated[str, "the remedy"]
 
 
 class Explanations(Struct, frozen=True):
-    """What codes mean."""
+    """Explanations of codes."""
 
     explanations: Annotated[tuple[Explanation, ...], "code by code"]
 
@@ -55,7 +55,7 @@ def explanation_report(
 
 def _facts(chosen: Sequence[Explanation]) -> tuple[str, ...]:
     if len(chosen) != 1:
-        return (f"{len(chosen)} codes; rmqlb explain CODE says why, and what to do",)
+        return (f"{len(chosen)} codes; rmqlb explain CODE gives the cause and the remedy",)
     (one,) = chosen
     ends = f", exit code {one.exit_code}" if one.kind == "error" else ""
     return (one.means, f"  {one.code}, {_KINDS[one.kind]}{ends}", f"why: {one.why}", f"what to do: {one.todo}")

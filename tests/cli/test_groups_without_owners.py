@@ -27,7 +27,7 @@ from tests.support.replay_remoting import Answer, Replay, at, cluster, refusal, 
 GROUP_COMMANDS = ("show-owners", "plan-rebalance --add 1", "simulate-rebalance --event 'crash #0@10s'", "plan-rollout")
 ROUTE, MEMBERS, STATS, RUNNING = 105, 203, 208, 307
 ASSIGNMENT, MODES, POLLING = 400, 402, 200055
-ASK_PROXY = "--proxy HOST:8080, a Proxy's remoting port, tells the consumers behind it (of a file: in fetch-routes)"
+ASK_PROXY = "--proxy HOST:8080, a Proxy's remoting port, lists the consumers behind it (for a file: in fetch-routes)"
 POLICY = 'rules:\n  - {name: r, groups: ["*"], limits: {minConsumers: 1, unassigned: 0}}\n'
 POP_MODES = (
     b'{"messageRequestModeMap":{"PopT":{"pop-svc":{"consumerGroup":"pop-svc","mode":"POP","popShareQueueNum":0,'

@@ -107,9 +107,9 @@ def _proxy_text(group: ConsumerGroup, evidence: str) -> str:
 def ask_proxy(group: ConsumerGroup | None) -> str:
     """The hint where consumers may be behind a Proxy and none is visible."""
     if group is None or group.proxies is None:
-        return "--proxy HOST:8080, a Proxy's remoting port, tells the consumers behind it (of a file: in fetch-routes)"
+        return "--proxy HOST:8080, a Proxy's remoting port, lists the consumers behind it (for a file: in fetch-routes)"
     if not group.proxies:
-        return "no Proxy that was given has answered"
+        return "none of the given Proxies answered"
     return f"give each Proxy with --proxy; {_asked(group.proxies)} lists no consumer of it"
 
 

@@ -59,8 +59,8 @@ def frozen_consumer(case: Case) -> Iterator[GroupFinding]:
         yield case.finding(
             ERROR,
             f"{len(ids)} {are} connected but not running: {case.summary(frozen.queues, 'not read')}",
-            f"Look at the process of {ids[0]}: garbage collection, a debugger, a stopped or starved container. "
-            "A restart gives its queues to the others.",
+            f"Check the process of {ids[0]}: garbage collection, a debugger, a stopped or starved container. "
+            "A restart gives its queues to the other consumers.",
             of=frozen,
         )
     frozen.attempt(case.must_be_all_lists)
@@ -107,7 +107,7 @@ def _predicted(case: Case, client_id: str) -> tuple[MessageQueue, ...]:
     """The predicted queues of the consumer that no other consumer is observed to own (raises DataError)."""
     if len(case.processes) > 1:
         subscribed = {*case.subscriptions.values(), *(frozenset(look.own_topics or ()) for look in case.looks)}
-        differ = "as consumers with different subscriptions may not"
+        differ = "as can happen when subscriptions differ"
         if len(subscribed - {frozenset()}) > 1:
             raise DataError(f"{client_id} did not answer, {differ}", hint=ASK_CONSUMERS)
         if not case.group.reports:
@@ -119,8 +119,8 @@ def _predicted(case: Case, client_id: str) -> tuple[MessageQueue, ...]:
     except RmqlbError as error:
         raise DataError(f"the queues of {client_id} cannot be predicted: {error.message}") from error
     if len(predictions) > 1:
-        problem = f"brokers list different consumers, so that the queues of {client_id} are unknown"
-        raise DataError(problem, hint="look again after two minutes, when brokers have forgotten consumers that left")
+        problem = f"brokers list different consumers, so the queues of {client_id} are unknown"
+        raise DataError(problem, hint="diagnose again after two minutes, when brokers have dropped consumers that left")
     owners = predictions[0].items()
     return tuple(queue for queue, ids in owners if client_id in ids and {client_id}.issuperset(case.owners(queue)))
 
@@ -131,13 +131,13 @@ def consume_failing(case: Case) -> Iterator[GroupFinding]:
     if failing.found:
         ids, letters = failing.ids, dead_letter_topic(case.group.group)
         fail, their = ("1 consumer fails", "its") if len(ids) == 1 else (f"{len(ids)} consumers fail", "their")
-        retried = f"brokers redeliver them, and put them into {letters} after the last try"
+        retried = f"brokers redeliver them, and move them to {letters} after the last retry"
         if all(each.orderly for each in failing.found):
-            retried = "each queue waits for its first message, which the listener gets again and again"
+            retried = "the listener gets the first message of each queue again and again; later messages wait"
         yield case.finding(
             ERROR if any(each.is_worst for each in failing.found) else WARNING,
             f"{fail} to consume most of {their} messages; {retried}.",
-            f"Look at the log of {ids[0]}: its listener throws an exception, or returns RECONSUME_LATER.",
+            f"Read the log of {ids[0]}: its listener throws an exception, or returns RECONSUME_LATER.",
             of=failing,
             facts=[*failing.facts, *_failed_messages(case)],
         )
@@ -176,7 +176,7 @@ def _failing_minute(consumer: ConsumerReports, report: ConsumerEvidence) -> tupl
     statuses = report.statuses or {}
     rates = [rate for status in statuses.values() for rate in (status.failed_per_s, status.consumed_per_s)]
     if None in rates or not rates:
-        raise consumer.unreported("how many messages fail")
+        raise consumer.unreported("the number of failed messages")
     minutes = {t: (60 * (each.failed_per_s or 0), 60 * (each.consumed_per_s or 0)) for t, each in statuses.items()}
     retries = _total(minute for topic, minute in minutes.items() if topic.startswith(RETRY_PREFIX))
     parts = [_total(minutes.values())]
@@ -225,7 +225,7 @@ def blocked_consumer(case: Case) -> Iterator[GroupFinding]:
         yield case.finding(
             ERROR,
             f"{consume} nothing: {case.summary(blocked.queues, wait)}",
-            f"Look at {case.stack_traces(ids[0])} to see which call its listener waits in, and give that call a "
+            f"Read {case.stack_traces(ids[0])}, find the call that blocks its listener, and give that call a "
             "timeout. A restart frees the listener until the next such call.",
             of=blocked,
         )
@@ -242,7 +242,7 @@ def _blocked_listener(consumer: ConsumerReports) -> Iterator[Trouble]:
     for item in consumer.queues:
         try:
             if item.last_consume is None:
-                raise consumer.unreported("when it last consumed")
+                raise consumer.unreported("the time of its last consumption")
             if consumer.clock.is_older(item.last_consume, BLOCKED_MS):
                 idle[item.queue] = item.last_consume
             elif _has_consumed(consumer, item):
@@ -265,8 +265,8 @@ def _blocked_listener(consumer: ConsumerReports) -> Iterator[Trouble]:
         yield Trouble(own, queues, facts, gravity=age)
     elif not any((status.consumed_per_s or 0) + (status.failed_per_s or 0) > 0 for status in statuses):
         raise AnotherLookNeeded(
-            f"{consumer.client_id} has had messages for less than {BLOCKED_MS // 1000} s, and no call of its listener "
-            "is known to have ended",
+            f"{consumer.client_id} has had messages for less than {BLOCKED_MS // 1000} s, and no sample shows that a "
+            "call of its listener ended",
             after_ms=BLOCKED_MS,
         )
 
@@ -280,7 +280,7 @@ def _not_pulled_just_now(consumer: ConsumerReports, queues: tuple[MessageQueue, 
     waits = (ms for ms, look in looks if any(q in look and consumer.waiting(look[q]) for q in queues))
     lasted = max(waits, default=0)
     if lasted >= needed:
-        stuck = f"seconds between looks in which no call of its listener ended at {own}"
+        stuck = f"seconds between samples in which no call of its listener ended at {own}"
         return consumer.seen(stuck, lasted // 1000, needed // 1000)
     if (old := _old_messages(consumer)) is not None:
         return old
@@ -344,14 +344,14 @@ def head_blocked(case: Case) -> Iterator[GroupFinding]:
         queues = sort_queues(proven.queues)
         first = min(proven.found, key=lambda each: queues.index(each.queues[0]))
         # An orderly consumer takes no later message before that one is finished.
-        meaning = "a restart redelivers what was consumed after it"
+        meaning = "a restart redelivers the messages consumed after it"
         if all(each.orderly for each in proven.found):
-            meaning = "later messages wait for that one"
+            meaning = "later messages wait for the first one"
         yield case.finding(
             ERROR if any(each.is_worst for each in proven.found) else WARNING,
             f"The committed offset of {counted(len(queues), 'queue')} does not move; {meaning}; "
             f"{case.unread_in(queues)}.",
-            f"Look at what the listener of {first.client_id} does with {first.subject}; see "
+            f"Check how the listener of {first.client_id} handles {first.subject}; read "
             f"{case.stack_traces(first.client_id)}.",
             of=proven,
         )
@@ -374,9 +374,11 @@ def _standing_head(consumer: ConsumerReports, item: ProcessQueue) -> Iterator[Tr
     lasted, needed = consumer.history[-1][0] - consumer.history[since][0], consumer.unusual_ms((item.queue.topic,))
     doubt, name = None, queue_text(item.queue)
     if lasted < needed or not _goes_on(consumer, item, since):
+        wanted = f"{needed // 1000} s of samples in which other messages finish, got {lasted // 1000} s"
+        if lasted >= needed:
+            wanted = "a sample in which other messages finish"
         doubt = AnotherLookNeeded(
-            f"whether {own} finishes offset {first} of {name} shows in looks over {needed // 1000} s or more in which "
-            f"others are finished; they show {lasted // 1000} s",
+            f"offset {first} of {name} is unfinished at {own}: needs {wanted}",
             after_ms=max(needed - lasted, 0) or None,
             needed_ms=needed,
         )
@@ -443,8 +445,8 @@ def pull_stopped(case: Case) -> Iterator[GroupFinding]:
         yield case.finding(
             ERROR if case.lag(left) else WARNING,
             case.summary(left, "not pulled"),
-            f"Look for errors of the pull and rebalance threads in the log of {own.ids[0]}, and restart it: "
-            "others take its queues meanwhile.",
+            f"Search the log of {own.ids[0]} for errors of the pull and rebalance threads, and restart it. "
+            "Meanwhile, other consumers take its queues.",
             of=own,
         )
     stopped.settle()
@@ -453,7 +455,7 @@ def pull_stopped(case: Case) -> Iterator[GroupFinding]:
 def _stopped_pull(consumer: ConsumerReports, item: ProcessQueue) -> Iterator[Trouble]:
     """The queue if the consumer may pull and has not for two minutes (raises DataError)."""
     if item.last_pull is None:
-        raise consumer.unreported("when it last pulled")
+        raise consumer.unreported("the time of its last pull")
     try:
         is_old = consumer.clock.is_older(item.last_pull, PULLS_WITHIN_MS)
     except AnotherLookNeeded:
@@ -515,7 +517,7 @@ def _lost_lock(consumer: ConsumerReports, item: ProcessQueue) -> Iterator[Troubl
         fact = consumer.seen(f"seconds since {consumer.client_id} got the lock of {name}", age, LOCKED_MS // 1000)
         yield Trouble(consumer.client_id, (item.queue,), (fact,), gravity=-item.last_lock)
     elif not item.locked:
-        raise AnotherLookNeeded(f"{consumer.client_id} has lost the lock of {name} within the last 30 s")
+        raise AnotherLookNeeded(f"{consumer.client_id} lost the lock of {name} within the last 30 s")
 
 
 def _locked_twice(evidence: GroupEvidence, lost: Troubles) -> Mapping[MessageQueue, frozenset[str]]:
@@ -545,11 +547,13 @@ def dropped_but_consuming(case: Case) -> Iterator[GroupFinding]:
     if former.found:
         ids = former.ids
         owners = {owner for queue in former.queues for owner in case.owners(queue)} - set(ids)
-        also = f" as well as {', '.join(sort_client_ids(owners))}: messages are delivered twice" if owners else ""
+        also = (
+            f" that {', '.join(sort_client_ids(owners))} also consumes: messages are delivered twice" if owners else ""
+        )
         yield case.finding(
             ERROR if owners else WARNING,
-            f"A former owner consumes {counted(len(former.queues), 'queue')}{also}.",
-            f"Look at what the listener of {ids[0]} still does; restart that consumer if it goes on.",
+            f"A former owner still consumes {counted(len(former.queues), 'queue')}{also}.",
+            f"Check why the listener of {ids[0]} still runs; if it continues, restart that consumer.",
             of=former,
         )
     former.settle()
@@ -561,7 +565,7 @@ def _consumed_after_drop(consumer: ConsumerReports) -> Iterator[Trouble]:
     for item in consumer.now.queues or ():
         was, time = before.get(item.queue), item.last_consume
         if item.dropped is None or (item.dropped and time is None):
-            found.errors.append(consumer.unreported("which queues were taken from it"))
+            found.errors.append(consumer.unreported("its dropped queues"))
         elif item.dropped and was is not None and was.dropped:
             if was.last_consume != time and time is not None:
                 fact = f"seconds since {consumer.client_id} consumed {queue_text(item.queue)}, which was taken from it"

@@ -244,7 +244,7 @@ def must_be_earlier(
             raise DataError(problem, hint="name a snapshot that has the group", code="group-not-found")
         if then is None or at is None:
             where = which if then is None else now.endpoint
-            problem = f"{where} does not say when it was taken, so which look is earlier is unknown"
+            problem = f"{where} does not say when it was taken, so the order of the samples is unknown"
             raise DataError(problem, code="not-earlier")
         if then >= at:
             problem = f"it was taken at {utc_text(then)}, {now.endpoint} at {utc_text(at)}"

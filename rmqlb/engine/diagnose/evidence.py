@@ -49,11 +49,11 @@ def _hint(text: str, needs: str) -> Hint:
 
 
 _OF_BROKERS, _OF_CONSUMERS = "answers from its brokers", "answers from its consumers"
-ASK_BROKERS = _hint("diagnose again when that broker answers, from where it can be reached", _OF_BROKERS)
+ASK_BROKERS = _hint("diagnose again when that broker answers, from a machine that can reach it", _OF_BROKERS)
 MAKE_EVIDENCE = _hint("make the snapshot with fetch-routes --evidence", "fetch-routes --evidence")
-ASK_CONSUMERS = _hint("diagnose again; if it does not answer then either, look at its process", _OF_CONSUMERS)
+ASK_CONSUMERS = _hint("diagnose again; if it still does not answer, check its process", _OF_CONSUMERS)
 ASK_OTHERWISE = _hint(
-    "clients in some languages report less than Java's; that consumer's own log shows more", _OF_CONSUMERS
+    "clients in some languages report less than Java clients; read that consumer's log", _OF_CONSUMERS
 )
 LOOKS = 3  # for a judgement of growth or stall; also the default of `--samples`
 
@@ -82,11 +82,13 @@ class AnotherLookNeeded(DataError):
         shown: str | None = None,
     ) -> None:
         self.suspect, self.shown = suspect, shown
-        when = "some seconds later;"
+        when = "after some seconds;"
         if after_ms is not None:
             after_s = -(-after_ms // 1000)
-            when = f"{after_s} s later (--every {max(after_s, -(-needed_ms // (1000 * (LOOKS - 1))))}s);"
-        super().__init__(problem, hint=f"look again {when} in a file, give the snapshot made before it with --earlier")
+            when = f"after {after_s} s (--every {max(after_s, -(-needed_ms // (1000 * (LOOKS - 1))))}s);"
+        super().__init__(
+            problem, hint=f"diagnose again {when} for a snapshot file, pass the one taken before it with --earlier"
+        )
 
 
 class GroupEvidence(Struct, dict=True, eq=False):
@@ -107,9 +109,9 @@ class GroupEvidence(Struct, dict=True, eq=False):
         times = [*(look.seen.at for look in self.earlier), self.group.seen.at or self.facts.snapshot.taken_at]
         known = tuple(round(at.timestamp() * 1000) for at in times if at is not None)
         if len(known) < len(times):
-            raise DataError("when the looks were is unknown")
+            raise DataError("the times of the samples are unknown")
         if any(after <= before for before, after in pairwise(known)):
-            raise DataError("the earlier looks are not in the order of time", hint="give them with the oldest first")
+            raise DataError("the earlier samples are not in order of time", hint="give the oldest first")
         return known
 
     def seen(
@@ -227,7 +229,7 @@ class GroupEvidence(Struct, dict=True, eq=False):
     @cached_property
     def routes(self) -> tuple[TopicRouteData, ...]:
         for why in self.facts.unknown_routes.values():
-            raise DataError(why.message, hint="diagnose again with that topic's route")
+            raise DataError(why.message, hint="diagnose again with the route of that topic")
         if not self.topics:
             raise DataError("it subscribes to no topic")
         return tuple(self.facts.snapshot.routes[topic].route for topic in self.topics)
@@ -291,8 +293,8 @@ class GroupEvidence(Struct, dict=True, eq=False):
         if any((part.kind, part.name) == ("offsets", self.facts.name) for part in self.facts.snapshot.unread):
             return ASK_BROKERS
         if self.earlier:
-            return "look again: a queue counts once all looks have its offsets"
-        return "read the running cluster: -s rocketmq://HOST:9876; a snapshot has what was read then"
+            return "diagnose again: a queue counts when all samples have its offsets"
+        return "read the running cluster: -s rocketmq://HOST:9876"
 
 
 HELD_MS = 8_000  # a shorter state may be usual; looks are 10 s apart, less the time of reading
@@ -332,7 +334,7 @@ class Clock(Struct, frozen=True):
             raise DataError(problem, hint="synchronize the clocks (NTP), then diagnose again")
         if by_ours <= ms:
             return False
-        raise AnotherLookNeeded(f"whether the clock of {self.client_id} is behind this computer's is unknown")
+        raise AnotherLookNeeded(f"the clock of {self.client_id} may be behind this computer's: unknown")
 
 
 def clock_of(client_id: str, looks: Sequence[ConsumerEvidence]) -> Clock:
@@ -340,7 +342,7 @@ def clock_of(client_id: str, looks: Sequence[ConsumerEvidence]) -> Clock:
     reports = [(look.read_at, _times(look)) for look in looks if look.read_at is not None and look.queues is not None]
     least = [time - read_at for read_at, queues in reports for times in queues.values() for time in times.values()]
     if not least:
-        raise DataError(f"{client_id} reports no time, or when it reported is unknown", hint=ASK_OTHERWISE)
+        raise DataError(f"{client_id} reports no time, or the time of its report is unknown", hint=ASK_OTHERWISE)
     changed = [
         time - read_before + ON_THE_WAY_MS
         for (read_before, before), (_, after) in pairwise(reports)
@@ -350,7 +352,7 @@ def clock_of(client_id: str, looks: Sequence[ConsumerEvidence]) -> Clock:
     ]
     most = min(changed, default=None)
     if most is not None and most < max(least):
-        raise DataError(f"the clock of {client_id} was changed between the looks", hint="look again")
+        raise DataError(f"the clock of {client_id} changed between the samples", hint="diagnose again")
     return Clock(client_id, reports[-1][0], max(least), most)
 
 
@@ -389,7 +391,7 @@ class ConsumerReports(Struct, dict=True, eq=False):
         """The time and the queues of each report, the oldest first (raises DataError)."""
         found = [(look.read_at, look.queues) for look in self.reports if look.queues is not None]
         if any(read_at is None for read_at, _ in found):
-            raise DataError(f"when {self.client_id} reported is unknown", hint=ASK_OTHERWISE)
+            raise DataError(f"the time of the report of {self.client_id} is unknown", hint=ASK_OTHERWISE)
         return tuple((read_at or 0, {item.queue: item for item in queues}) for read_at, queues in found)
 
     def status(self, topic: str) -> ConsumeStatus:
@@ -412,7 +414,7 @@ class ConsumerReports(Struct, dict=True, eq=False):
 
     def waiting(self, item: ProcessQueue) -> int:
         if item.cached is None:
-            raise self.unreported("how many messages it has pulled")
+            raise self.unreported("the number of its pulled messages")
         return item.cached + (item.consuming or 0)
 
     def limit_reached(self, item: ProcessQueue) -> tuple[str, int, int] | None:
@@ -535,7 +537,7 @@ def push_consumers(evidence: GroupEvidence, found: Troubles) -> Iterator[Consume
             yield ConsumerReports(client_id, known, group.seen.where)
         else:
             problem = f"{evidence.processes[client_id]} processes share client ID {client_id}: any of them may answer"
-            found.errors.append(DataError(problem, hint="give each process an ID of its own"))
+            found.errors.append(DataError(problem, hint="give each process its own ID"))
     if len(silent) == len(evidence.pushing) and all(client_id in group.reports for client_id in silent):
         found.errors.append(DataError("the snapshot has no process queues of its consumers", hint=MAKE_EVIDENCE))
     elif silent:

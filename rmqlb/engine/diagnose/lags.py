@@ -163,7 +163,7 @@ def _longer_look(what: str, lags: Sequence[QueueLag]) -> AnotherLookNeeded:
     if fewest < LOOKS:
         return AnotherLookNeeded(f"{what}: needs {LOOKS} samples since it was small or shrank, got {fewest}")
     missing = max(lags, key=lambda lag: lag.needed_ms - lag.shown_ms)
-    wanted = "offsets that stand still" if missing.state == "standing" else "samples in which it does not shrink"
+    wanted = "unchanged offsets" if missing.state == "standing" else "samples without a decrease"
     problem = f"{what}: needs {wanted} for {ceil(missing.needed_ms / 1000)} s, got {missing.shown_ms // 1000} s"
     after_ms = max(missing.needed_ms - missing.shown_ms, SPAN_MS)
     return AnotherLookNeeded(problem, after_ms=after_ms, needed_ms=missing.needed_ms)
@@ -195,7 +195,7 @@ def _over_looks(evidence: GroupEvidence, queue: MessageQueue) -> QueueLag | None
 def _must_have_offsets(case: Case) -> None:
     """Reject groups without offsets at brokers, or without consumers online (raises DoesNotApply, ComesOf)."""
     if case.group.message_model == BROADCASTING:
-        raise DoesNotApply("BROADCASTING consumers keep their offsets themselves")
+        raise DoesNotApply("BROADCASTING consumers keep their own offsets")
     if case.has("no-consumer-online"):
         if case.lag(case.group.queues):
             raise ComesOf("no-consumer-online")
@@ -213,8 +213,8 @@ def _lags_and_queues(case: Case, state: LagState) -> tuple[Lags, tuple[MessageQu
     kinds = {reports[i].consumer_type if i in reports else None for i in case.processes}
     pulls = "pull" in kinds or (None in kinds and case.group.consume_type == CONSUME_ACTIVELY)
     if queues and pulls and not case.facts.owns_nothing:
-        problem = "its consumers pull on their own, and may store their offsets elsewhere than at the brokers"
-        raise DataError(problem, hint="look at the offsets that the application stores")
+        problem = "its consumers pull on their own, and may not store their offsets at the brokers"
+        raise DataError(problem, hint="check the offsets that your application stores")
     return lags, queues
 
 
@@ -237,9 +237,9 @@ def lag_growing(case: Case) -> Iterator[GroupFinding]:
         yield case.finding(
             WARNING if lasting else INFO,
             f"The lag of {counted(len(queues), 'queue')} grew by {grown} in {span_s} s; {case.unread_in(queues)}.",
-            "Look at show-consumers: add consumers where there are queues for them, or make the listener faster."
+            "Run show-consumers: add consumers if there are queues for them, or make the listener faster."
             if lasting
-            else "Look again after a minute: a burst or a rebalance passes.",
+            else "Diagnose again after a minute: a burst or a rebalance ends by itself.",
             queues=queues,
             facts=[
                 *lags.sums(queues),
@@ -259,16 +259,16 @@ def lag_stalled(case: Case) -> Iterator[GroupFinding]:
     if not lasting:
         lags.must_be_decided("standing")
     if queues := lasting or left:
-        remedy = f"Look at the log and {case.stack_traces('the consumers that own these queues')}."
+        remedy = f"Read the log and {case.stack_traces('the consumers that own these queues')}."
         if case.facts.owns_nothing:
-            remedy = "Check whether its consumers' processes run, and what their listeners wait for."
+            remedy = "Check whether the processes of its consumers run, and find the calls that block their listeners."
         span_s = min(lags.queues[queue].span_ms for queue in queues) // 1000
         yield case.finding(
             ERROR if lasting else INFO,
             case.summary(queues, f"not read for at least {span_s} s"),
-            remedy if lasting else "Look again after a minute: a rebalance passes.",
+            remedy if lasting else "Diagnose again after a minute: a rebalance ends by itself.",
             queues=queues,
-            facts=[*lags.sums(queues), case.seen("messages consumed in these queues between the looks", 0)],
+            facts=[*lags.sums(queues), case.seen("messages consumed in these queues between the samples", 0)],
         )
     lags.must_be_decided("standing")
 
@@ -315,11 +315,12 @@ def _hot_finding(case: Case, lags: Lags, hot: Mapping[MessageQueue, tuple[int, i
         ]
     names, share = ", ".join(map(queue_text, hot)), sum(share for share, _, _ in hot.values())
     gets, fall = ("gets", "its consumer falls") if len(hot) == 1 else ("get", "their consumers fall")
+    which = "Queue" if len(hot) == 1 else "Queues"
     return case.finding(
         WARNING,
-        f"{names} {gets} {share} % of the messages of {topic}, and {fall} behind in {counted(len(queues), 'queue')}; "
-        f"{case.unread_in(queues)}.",
-        f"Look at how producers choose a queue of {topic}: spread the keys that fill this queue, or select no queue. "
+        f"{which} {names} {gets} {share} % of the messages of {topic}, and {fall} behind in "
+        f"{counted(len(queues), 'queue')}; {case.unread_in(queues)}.",
+        f"Check how producers choose a queue of {topic}: spread the keys that fill this queue, or select no queue. "
         "One consumer reads a queue, so more consumers do not help.",
         topic=topic,
         queues=queues,
@@ -354,8 +355,8 @@ def slow_consumer(case: Case) -> Iterator[GroupFinding]:
         queues, number = slow.queues, counted(len(others), "other consumer")
         yield case.finding(
             WARNING,
-            f"The lag of {counted(len(queues), 'queue')} grows, that of {number} does not; {case.unread_in(queues)}.",
-            f"Compare {slow.ids[0]} with the others: its machine, its connections, its messages.",
+            f"The lag of {counted(len(queues), 'queue')} grows, but not the lag of {number}; {case.unread_in(queues)}.",
+            f"Compare {slow.ids[0]} with the other consumers: its machine, its connections, its messages.",
             of=slow,
             facts=[fact for each in slow.found[:SHOWN_CONSUMERS] for fact in each.facts],
         )
@@ -381,7 +382,7 @@ def _slow_listener(
     usual = [ms for i in others if (ms := call_ms[i]) is not None]
     mean = call_ms[own]
     if mean is None or not usual:
-        problem = f"{own} or the others do not report how long calls of their listeners take"
+        problem = f"{own} or the other consumers do not report the duration of their listeners' calls"
         raise DataError(problem, hint=ASK_OTHERWISE)
     from statistics import median
 
@@ -410,7 +411,7 @@ def flow_control(case: Case) -> Iterator[GroupFinding]:
         yield case.finding(
             WARNING if lasting else INFO,
             case.summary(queues, "not pulled until the listener has caught up"),
-            f"Make the listener of {own.ids[0]} faster or give it more threads; more consumers help where there "
+            f"Make the listener of {own.ids[0]} faster or give it more threads. More consumers help if there "
             "are queues for them."
             if lasting
             else "Nothing is wrong while the lag shrinks.",
@@ -430,8 +431,8 @@ def _at_limit(consumer: ConsumerReports, item: ProcessQueue) -> Iterator[Trouble
 def _lasting(case: Case, queues: tuple[MessageQueue, ...], full: Troubles) -> tuple[MessageQueue, ...]:
     """The queues whose lag stalls, or grows for longer than a burst."""
     if case.group.message_model == BROADCASTING:
-        problem = "BROADCASTING consumers keep their offsets themselves"
-        hint = "look at the consumers' own offsets (.rocketmq_offsets)"
+        problem = "BROADCASTING consumers keep their own offsets"
+        hint = "check the consumers' own offsets (.rocketmq_offsets)"
         full.errors.append(DataError(problem, hint=hint))
         return ()
     lags = lags_of(case, queues)
@@ -444,15 +445,15 @@ def _lasting(case: Case, queues: tuple[MessageQueue, ...], full: Troubles) -> tu
 @rule("offset-rewound", one_look=False)
 def offset_rewound(case: Case) -> Iterator[GroupFinding]:
     if case.group.message_model == BROADCASTING:
-        raise DoesNotApply("a BROADCASTING group keeps its offsets at its consumers")
+        raise DoesNotApply("BROADCASTING consumers keep their own offsets")
     if not case.earlier:
-        raise AnotherLookNeeded("one look shows no change of offsets")
+        raise AnotherLookNeeded("a change of offsets needs 2 samples, got 1")
     back: dict[MessageQueue, int] = {}
     for look in case.earlier:
         for queue, was in look.queues.items():
             state = case.group.queues.get(queue)
             if state is None or was.consumer_offset is None or state.consumer_offset is None:
-                raise DataError("some offsets are known of one look only", hint=case.ask_offsets)
+                raise DataError("some offsets are in one sample only", hint=case.ask_offsets)
             by = max(was.consumer_offset, 0) - max(state.consumer_offset, 0)
             if by > 0:
                 back[queue] = max(by, back.get(queue, 0))
@@ -464,7 +465,7 @@ def offset_rewound(case: Case) -> Iterator[GroupFinding]:
         finding = case.finding(
             WARNING if lasting else INFO,
             f"{messages(sum(back[q] for q in queues))} of {counted(len(queues), 'queue')} redelivered.",
-            "If no one has reset the offsets, look for consumers that overwrite each other's offsets."
+            "If you did not reset the offsets, look for consumers that overwrite each other's offsets."
             if lasting
             else "Nothing is wrong: a rebalance may redeliver messages.",
             queues=queues,

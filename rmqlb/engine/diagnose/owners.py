@@ -19,7 +19,7 @@ from rmqlb.model.result import ERROR, INFO, WARNING, counted, messages, named, u
 
 LOCK_LASTS_MS = 60_000  # age of a lock at which a broker gives it to another client (`RebalanceLockManager`)
 _REBALANCES_MS = 20_000
-_LOOK_AGAIN = "Look again after 50 s: a change of consumers or queues has reached all of them by then."
+_LOOK_AGAIN = "Diagnose again after 50 s: by then, a change of consumers or queues has reached all consumers."
 _EXPLAINING = ("consumer-gone", "mixed-sdks")
 
 
@@ -29,16 +29,16 @@ def no_consumer_online(case: Case) -> Iterator[GroupFinding]:
     if case.group.client_ids:
         return
     if proxy_evidence(case.group) is not None:
-        raise DoesNotApply("its consumers are probably behind a Proxy, which brokers do not list")
+        raise DoesNotApply("its consumers are probably behind a Proxy, so brokers do not list them")
     states = case.facts.states
     waiting = case.lag(states)
     all_read = bool(states) and all(state.lag == 0 for state in states.values())
     proxies = case.group.proxies or ()
-    unless = "" if proxies else ", unless through a Proxy, whose consumers are not visible here"
+    unless = "" if proxies else ", unless by consumers of a Proxy, which are not visible here"
     yield case.finding(
         ERROR if waiting else INFO if all_read else WARNING,
         f"No queue is read{unless}" + (f"; {messages(waiting)} unread." if waiting else "."),
-        "Start a consumer." if proxies else f"Start a consumer; if it has some, {ask_proxy(case.group)}.",
+        "Start a consumer." if proxies else f"Start a consumer. If some are running, {ask_proxy(case.group)}.",
         facts=[
             case.seen("consumers that brokers list", 0),
             *(case.seen(f"consumers that {view.seen.where} lists", 0, by=view.seen) for view in proxies),
@@ -55,7 +55,7 @@ def behind_proxy(case: Case) -> Iterator[GroupFinding]:
         if not mixed:
             consequence = "A Proxy gives messages to these consumers; none of them owns a queue."
         elif any(client_id in view.client_ids for view in group.views or () for client_id in ids):
-            consequence = "Other consumers leave these a share, which stays unassigned."
+            consequence = "The other consumers leave gRPC clients a share, which stays unassigned."
         else:
             consequence = "Consumers that own queues and consumers of a Proxy read the same queues."
         # Proxies list them, or brokers with a Proxy in them.
@@ -67,7 +67,7 @@ def behind_proxy(case: Case) -> Iterator[GroupFinding]:
         yield case.finding(
             WARNING if mixed else INFO,
             consequence,
-            "Do not mix gRPC clients and older ones in a group." if mixed else "Nothing is wrong.",
+            "Do not mix gRPC clients and older clients in a group." if mixed else "Nothing is wrong.",
             consumers=ids,
             facts=facts or [case.seen("client IDs of the form of gRPC clients", len(ids), 1)],
         )
@@ -75,8 +75,8 @@ def behind_proxy(case: Case) -> Iterator[GroupFinding]:
         likely = "" if group.polling_num else "probably "
         yield case.finding(
             INFO,
-            f"Its consumers are {likely}behind a Proxy, not visible here; none of them owns a queue.",
-            f"Nothing is known to be wrong; {ask_proxy(group)}.",
+            f"Its consumers are {likely}behind a Proxy and not visible here; none of them owns a queue.",
+            f"No problem is known. To check further: {ask_proxy(group)}.",
             facts=[case.seen("consumption without a listed consumer", shown)],
         )
     else:
@@ -84,7 +84,9 @@ def behind_proxy(case: Case) -> Iterator[GroupFinding]:
         if group.client_ids:
             case.must_be_all_lists()
         elif group.polling_num is None and not group.proxies:
-            hint = "diagnose a live cluster over its NameServers (-s rocketmq://HOST:9876), or with --proxy HOST:8080"
+            hint = (
+                "diagnose a live cluster through its NameServers (-s rocketmq://HOST:9876), or with --proxy HOST:8080"
+            )
             raise DataError("the number of receive requests that wait at brokers is unknown", hint=hint)
 
 
@@ -106,11 +108,11 @@ def pop_consumption(case: Case) -> Iterator[GroupFinding]:
         )
     elif group.consume_type is None:
         hint = "diagnose while one of its consumers is online"
-        raise DataError("how its consumers take messages is unknown", hint=hint)
+        raise DataError("the consume type of its consumers is unknown", hint=hint)
     elif group.request_modes is None and any(
         i not in group.reports or group.reports[i].client_rebalance is None for i in case.processes
     ):
-        raise DataError("whether brokers assign its queues is unknown", hint=ASK_CONSUMERS)
+        raise DataError("the group's request modes are unknown, so brokers may assign its queues", hint=ASK_CONSUMERS)
 
 
 @rule("no-read-queues")
@@ -124,7 +126,7 @@ def no_read_queues(case: Case) -> Iterator[GroupFinding]:
             unread = f"; {messages(waiting)} unread there." if waiting else "."
             yield case.finding(
                 WARNING,
-                f"Topic {topic} has no readable queue: consumers get nothing of it{unread}",
+                f"Topic {topic} has no readable queue: consumers get nothing from it{unread}",
                 f"Check perm and readQueueNums with show-route -t {topic}; mqadmin updateTopic -p 6 -r N makes "
                 "queues readable.",
                 topic=topic,
@@ -137,7 +139,7 @@ def no_read_queues(case: Case) -> Iterator[GroupFinding]:
                 ],
             )
     for why in case.facts.unknown_routes.values():
-        raise DataError(why.message, hint="diagnose again with that topic's route")
+        raise DataError(why.message, hint="diagnose again with the route of that topic")
 
 
 @rule("unassigned-queues")
@@ -159,7 +161,7 @@ def duplicate_owners(case: Case) -> Iterator[GroupFinding]:
     if queues:
         yield case.finding(
             INFO if case.is_rebalancing else ERROR,
-            f"{counted(len(queues), 'queue')} with duplicate owners, each of which delivers the same messages.",
+            f"{counted(len(queues), 'queue')} with duplicate owners: each owner delivers the same messages.",
             _LOOK_AGAIN,
             queues=queues,
             consumers=[client_id for queue in queues for client_id in case.observed[queue]],
@@ -219,7 +221,7 @@ def mismatch(case: Case) -> Iterator[GroupFinding]:
     strategy = case.facts.members.name
     yield case.finding(
         INFO if case.is_rebalancing else WARNING,
-        "No prediction gives the observed owners: something that decides them is unknown.",
+        "No prediction matches the observed owners: their cause is unknown.",
         _LOOK_AGAIN,
         queues=differ,
         consumers=[i for queue in differ for i in {*case.observed[queue]} ^ {*predicted[queue]}],
@@ -237,7 +239,7 @@ def more_consumers_than_queues(case: Case) -> Iterator[GroupFinding]:
         yield case.finding(
             INFO,
             f"{counted(len(idle), 'consumer')} idle: a queue has one owner.",
-            "Nothing is wrong; more queues would let all consumers work.",
+            "Nothing is wrong. With more queues, all consumers could work.",
             consumers=idle,
             facts=[case.seen("consumers", consumers, most + 1)],
         )
@@ -255,7 +257,7 @@ def idle_by_strategy(case: Case) -> Iterator[GroupFinding]:
         yield case.finding(
             INFO,
             f"{counted(len(idle), 'consumer')} idle: the strategy gives {'it' if len(idle) == 1 else 'them'} no queue.",
-            "Nothing is wrong; show-owners --explain gives the reason, and shows other strategies.",
+            "Nothing is wrong. show-owners --explain gives the reason and compares other strategies.",
             consumers=idle,
             facts=[case.seen("consumers to which the strategy gives no queue", len(idle), 1)],
         )
@@ -294,22 +296,22 @@ def consumer_gone(case: Case) -> Iterator[GroupFinding]:
     if not queues:
         return
     ids = sort_client_ids(client_id for client_id, owned in left.items() if not owned.isdisjoint(queues))
-    who = named(ids) if ids else "a consumer that ended"
+    who = named(ids) if ids else "an unknown consumer"
     lasts = (LOCK_LASTS_MS + _REBALANCES_MS if locked else CONVERGES_MS) // 1000
-    why = f"{who} left without a word and keeps their locks" if locked else f"{who} left the lists"
+    why = f"{who} ended without releasing their locks" if locked else f"brokers no longer list {who}"
     facts = []
     for client_id in ids:
         last = next(look.seen for look in reversed(case.earlier) if client_id in (look.client_ids or ()))
-        at = "at an earlier look" if last.at is None else utc_text(last.at)
+        at = "in an earlier sample" if last.at is None else utc_text(last.at)
         facts.append(case.seen(f"brokers listed {client_id} last", at, by=last))
     facts.append(case.seen("queues without an owner", len(queues), 1))
     if locked:
         facts.append(case.seen("their owners by prediction", "orderly consumers, which do not get the locks"))
     yield case.finding(
         ERROR if case.lag(queues) else WARNING,
-        f"{counted(len(queues), 'queue')} unassigned: {why}; others get them within {lasts} s; "
+        f"{counted(len(queues), 'queue')} unassigned: {why}; other consumers take them within {lasts} s; "
         f"{case.unread_in(queues)}.",
-        f"Wait {lasts} s. Look at why the process of {who} ended: kill -9, out of memory, a lost host.",
+        f"Wait {lasts} s. Find out why the process of {who} ended: kill -9, out of memory, a lost host.",
         queues=queues,
         consumers=ids,
         facts=facts,

@@ -24,7 +24,7 @@ from rmqlb.model.snapshot import through
 @rule("broker-silent")
 def broker_silent(case: Case) -> Iterator[GroupFinding]:
     if case.group.views is None:
-        raise DoesNotApply("its consumers were not asked for at brokers")
+        raise DoesNotApply("brokers were not queried for its consumers")
     addresses, reasons = case.addresses, dict[str, str]()  # broker → why it did not answer
     for part in case.facts.snapshot.unread:
         if part.kind in ("members", "offsets") and part.name == case.group.group and part.no_answer and part.detail:
@@ -36,10 +36,10 @@ def broker_silent(case: Case) -> Iterator[GroupFinding]:
         queues = [queue for queue in case.queues if queue.broker_name in reasons]
         yield case.finding(
             ERROR,
-            f"{named(names)} {'does' if len(names) == 1 else 'do'} not answer: owners and offsets of "
-            f"{counted(len(queues), 'queue')} there are unknown.",
-            f"Look at the process of {names[0]}: paused, stuck, overloaded, or out of memory. "
-            "Is it reachable from here (--map-address)?",
+            f"{'Broker' if len(names) == 1 else 'Brokers'} {named(names)} {'does' if len(names) == 1 else 'do'} not "
+            f"answer: owners and offsets of {counted(len(queues), 'queue')} there are unknown.",
+            f"Check whether the process of {names[0]} is paused, stuck, overloaded, or out of memory. "
+            "If only rmqlb cannot reach it, use --map-address.",
             queues=queues,
             facts=[case.seen(f"answer of {name}", reasons[name]) for name in names],
         )
@@ -50,7 +50,7 @@ def broker_gone(case: Case) -> Iterator[GroupFinding]:
     for name, queues in sorted(_queues_without_broker(case).items()):
         owners = {client_id for queue in queues for client_id in case.owners(queue)}
         answered, still = _last_answer(case, name), f"{CONVERGES_MS // 1000} s"
-        consequence = "its messages wait until it is back"
+        consequence = "their messages wait until the broker is back"
         if owners:
             have = "consumer still has" if len(owners) == 1 else "consumers still have"
             consequence = f"{len(owners)} {have} them, for up to {still}"
@@ -65,8 +65,8 @@ def broker_gone(case: Case) -> Iterator[GroupFinding]:
             facts.append(case.seen(f"last answer of {name}", answered))
         yield case.finding(
             ERROR,
-            f"{name} has left the routes {since}: {counted(len(queues), 'queue')} not read; {consequence}.",
-            f"Look at the process and the log of {name}; its queues come back when it registers again.",
+            f"Broker {name} left the routes {since}: {counted(len(queues), 'queue')} not read; {consequence}.",
+            f"Check the process and the log of {name}. Its queues come back when it registers again.",
             queues=queues,
             facts=facts,
         )
@@ -111,8 +111,8 @@ def stale_connections(case: Case) -> Iterator[GroupFinding]:
             None if acts else INFO,
             consumers={client_id for _, client_id, _ in channels},
             facts=facts,
-            meaning="connections that broke are still in a broker's list",
-            remedy=f"Wait {FORGETS_MS // 1000} s: the broker forgets silent connections. If they stay, look for "
+            meaning="a broker still lists broken connections",
+            remedy=f"Wait {FORGETS_MS // 1000} s: the broker drops silent connections. If they stay, look for "
             "processes that share the client ID.",
         )
     ghosts = sort_client_ids(case.ghosts & case.processes.keys())
@@ -123,9 +123,9 @@ def stale_connections(case: Case) -> Iterator[GroupFinding]:
             None if acts else WARNING,
             consumers=ghosts,
             facts=[case.seen(f"answer of {ghost} about the group", "it does not run it") for ghost in ghosts],
-            meaning="brokers list a client that does not run the group; others leave it a share of the queues",
+            meaning="brokers list a client that does not run the group; consumers leave it a share of the queues",
             remedy="Restart that process. Brokers up to 5.5.0 keep it in the list while it sends heartbeats for "
-            "another group; 5.5.1 does so with heartbeats of version 2 only.",
+            "another group. 5.5.1 does so only with heartbeats of version 2.",
         )
     case.must_be_all_lists()
 
@@ -152,9 +152,9 @@ def split_consumer_view(case: Case) -> Iterator[GroupFinding]:
             INFO if passes else None,
             consumers=[each for each in case.processes if len({counts[each] for counts in listed}) > 1],
             facts=facts,
-            meaning="consumers that ask different brokers share the queues by different lists of consumers",
-            remedy="Look again after two minutes; if it stays, look for what keeps these consumers from the brokers "
-            "that do not list them.",
+            meaning="consumers compute their shares from different lists of consumers",
+            remedy="Diagnose again after two minutes. If the lists still differ, find out why these consumers do not "
+            "reach the brokers that leave them out.",
         )
     case.must_be_all_lists()
 
@@ -176,7 +176,7 @@ def broker_unreachable(case: Case) -> Iterator[GroupFinding]:
         if "broker-unreachable-from-consumer" in case.explanation:
             cut = {client_id: ", ".join(sorted(brokers)) for client_id, brokers in case.cut_off.items()}
             number = {i: sum(len(_owned(case, i, broker)) for broker in case.cut_off[i]) for i in cut}
-            pairs = "; ".join(f"{client_id} cannot reach {brokers}" for client_id, brokers in cut.items())
+            pairs = "; consumer ".join(f"{client_id} cannot reach {brokers}" for client_id, brokers in cut.items())
             yield finding_of_cause(
                 case,
                 "broker-unreachable-from-consumer",
@@ -185,12 +185,12 @@ def broker_unreachable(case: Case) -> Iterator[GroupFinding]:
                     *(_listed(case, view) for view in case.views),
                     *(case.seen(f"queues of {i} at {brokers}", number[i]) for i, brokers in cut.items()),
                 ],
-                meaning=f"{pairs}; no consumer reads its queues there",
-                remedy="Look at the network between these consumers and the brokers that do not list them.",
+                meaning=f"consumer {pairs}, so no consumer reads its queues there",
+                remedy="Check the network between these consumers and the brokers that do not list them.",
             )
         elif case.smallest is None:
-            hint = "look again after two minutes, when brokers have forgotten consumers that left"
-            raise DataError(f"{differ}, and no prediction gives the observed owners", hint=hint)
+            hint = "diagnose again after two minutes, when brokers have dropped consumers that left"
+            raise DataError(f"{differ}, and no prediction matches the observed owners", hint=hint)
     case.must_be_all_lists()
 
 
@@ -263,12 +263,12 @@ def _finding_of_links(case: Case, links: list[_Link]) -> GroupFinding:
         if link.queues:
             facts.append(case.seen(f"queues of {own} at {broker}", len(link.queues)))
     queues = {queue for link in links for queue in link.queues}
-    pairs = "; ".join(f"{link.client_id} cannot reach {link.broker_name}" for link in links)
+    pairs = "; consumer ".join(f"{link.client_id} cannot reach {link.broker_name}" for link in links)
     return case.finding(
         ERROR if case.lag(queues) else WARNING,
-        f"{pairs}: {case.summary(queues, 'not read') if queues else 'it owns no queue there.'}",
-        f"Look at the network between {first.client_id} and {first.broker_name}: firewalls, addresses, a proxy "
-        "between them. A restart of the consumer gives its queues at other brokers to others, too.",
+        f"Consumer {pairs}: {case.summary(queues, 'not read') if queues else 'it owns no queue there.'}",
+        f"Check the network between {first.client_id} and {first.broker_name}: firewalls, addresses, a proxy "
+        "between them. A restart of the consumer also moves its queues at other brokers to other consumers.",
         queues=queues,
         consumers=[link.client_id for link in links],
         facts=facts,
@@ -313,8 +313,8 @@ def mixed_strategies(case: Case) -> Iterator[GroupFinding]:
             "mixed-strategies",
             consumers=[client_id for client_id, name in case.strategies.items() if name != usual],
             facts=[case.seen(f"strategy of {ids}", name) for ids, name in _by_value(case.strategies)],
-            meaning="shares of different strategies overlap and leave queues out",
-            remedy="Let all consumers run the same strategy" + (f"; most run {usual}." if usual else "."),
+            meaning="shares of different strategies overlap and leave gaps",
+            remedy="Run the same strategy in all consumers" + (f"; most run {usual}." if usual else "."),
         )
     case.must_be_of_all(case.strategies, "strategy")
 
@@ -332,8 +332,8 @@ def subscription_mismatch(case: Case) -> Iterator[GroupFinding]:
             INFO if passes and not _stalled(case) else None,
             consumers=other_subscriptions(case.group),
             facts=[case.seen(f"topics of {ids}", names) for ids, names in _by_value(topics)],
-            meaning="a consumer that does not subscribe to a topic leaves its share of it unassigned",
-            remedy="Give all consumers of the group the same subscriptions, or other topics another group.",
+            meaning="a consumer's share of a topic that it does not subscribe to stays unassigned",
+            remedy="Give all consumers of the group the same subscriptions, or use another group for other topics.",
         )
     else:
         yield from _other_filters(case)
@@ -355,11 +355,11 @@ def _other_filters(case: Case) -> Iterator[GroupFinding]:
             usual = Counter(tags.values()).most_common(1)[0][0]
             queues = _stalled(case, topic)
             stops = f" {counted(len(queues), 'queue')} not read; {case.unread_in(queues)}." if queues else ""
-            skips = "A consumer skips messages of its queues that only others take; the group never gets them."
+            skips = "A consumer skips messages whose tags only other consumers take, so the group never gets them."
             yield case.finding(
                 ERROR if queues else INFO if case.is_younger_than(FORGETS_MS) else WARNING,
                 skips + stops,
-                "Give all consumers of the group the same tags, or other tags another group.",
+                "Give all consumers of the group the same tags, or use another group for other tags.",
                 topic=topic,
                 queues=queues,
                 consumers=[client_id for client_id, own in tags.items() if own != usual],
@@ -399,12 +399,12 @@ def _sdk_finding(case: Case, languages: Mapping[str, str], usual: str | None) ->
         return finding_of_cause(case, "mixed-sdks", consumers=others, facts=facts, meaning=differ, remedy=remedy)
     unknown = sorted({languages[i] for i in case.facts.sdks.assumed if i in languages})
     what = f"The rules of {', '.join(unknown)} are unknown" if unknown else "Client libraries have different rules"
-    severity, consequence = WARNING, f"{what}; shares may not add up."
+    severity, consequence = WARNING, f"{what}; shares may overlap or leave gaps."
     if blamed:
         severity, consequence = ERROR, _consequence(case, differ, blamed)
     elif case.is_explained if unknown else is_same:
         severity, consequence = INFO, "Client libraries compute the same shares; with another strategy they may not."
-        remedy = "Nothing to do; AVG and AVG_BY_CIRCLE are the same in Java and Go, AVG in C++ too."
+        remedy = "Do nothing: AVG and AVG_BY_CIRCLE are the same in Java and Go, and AVG also in C++."
     return case.finding(severity, consequence, remedy, queues=blamed, consumers=others, facts=facts)
 
 

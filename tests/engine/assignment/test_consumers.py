@@ -124,7 +124,7 @@ def test_new_consumers_are_assigned_as_most_are(ids: str, expected: tuple[bool, 
     assert consumers.assigned_by_broker(asking, tuple(ids)) == expected
 
 
-ASK = "--proxy HOST:8080, a Proxy's remoting port, tells the consumers behind it (of a file: in fetch-routes)"
+ASK = "--proxy HOST:8080, a Proxy's remoting port, lists the consumers behind it (for a file: in fetch-routes)"
 
 
 def unlisted(age_s: float | None = None, **known: Any) -> ConsumerGroup:
@@ -172,7 +172,7 @@ def test_nobody_is_offline_who_may_be_behind_a_proxy() -> None:
     for seen, message, hint in (
         (unlisted(polling_num=0), no_request, f"try; {ASK}"),
         (unlisted(), either.format(""), f"try; {ASK}"),
-        (unlisted(proxies=()), either.format(""), "try; no Proxy that was given has answered"),
+        (unlisted(proxies=()), either.format(""), "try; none of the given Proxies answered"),
         (asked, "group g has no consumer online, at brokers or at Proxy p:1", "try"),
     ):
         told = consumers.nobody_online("g", seen, "try")

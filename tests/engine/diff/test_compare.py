@@ -214,7 +214,7 @@ def test_an_offset_that_went_back_is_found_by_the_rule_of_a_diagnosis() -> None:
     (seen,) = finding.evidence
     assert (seen.fact, seen.value, seen.threshold) == ("messages back in T a:0", 10, 1)
     assert finding.consequence == "10 messages of 1 queue redelivered."
-    assert finding.remedy.startswith("If no one has reset the offsets")
+    assert finding.remedy.startswith("If you did not reset the offsets")
     (found,) = diff_findings(diff)
     assert (found.code, found.severity) == ("offset-rewound", "warning")
     assert found.message == "the offsets of 1 queue of group g went back: messages from there on are redelivered"
