@@ -69,7 +69,7 @@ class Declared:
     def argument(self, name: str, kind: Any) -> Parameter:
         """The option's value as an argument, which may be left out."""
         option = self.spellings(name)[-1]
-        text = f"The same as {option}."
+        text = f"Same as {option}."
         argument = Argument(None, metavar=f"{self.positional}{'…' if kind == Texts else ''}", help=text)
         return Parameter(_argument(name), Parameter.KEYWORD_ONLY, default=argument, annotation=kind)
 

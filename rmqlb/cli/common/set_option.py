@@ -31,56 +31,56 @@ class Setting(Struct, frozen=True):
 
 SETTINGS: Mapping[str, Setting] = {
     "all-new": Setting(
-        (_REBALANCE,), _ON_OFF, "all consumers start at 0s; otherwise they have run for a while", default=False
+        (_REBALANCE,), _ON_OFF, "start all consumers at 0s; otherwise they have been running", default=False
     ),
     "broadcasting": Setting(
-        (_REBALANCE,), _ON_OFF, "the group is BROADCASTING", default=False, otherwise="as the source says"
+        (_REBALANCE,), _ON_OFF, "use broadcasting consumption (BROADCASTING)", default=False, otherwise="as the source says"
     ),
     "broker-version": Setting(
-        (_RECEIVE,), "VERSION", "brokers up to 5.3.4 serve queues upward, from 5.4.0 on downward", "5.5.0"
+        (_RECEIVE,), "VERSION", "broker version; up to 5.3.4, brokers serve queues in ascending order, from 5.4.0 in descending order", "5.5.0"
     ),
-    "change-at": Setting((_REBALANCE,), "TIME", "when the changes of --scale-to, --add, … happen", "30s"),
-    "client-version": Setting(_CLOCKS, "VERSION", "version of the consumers' library", None, "as reported, or 5.5.0"),
+    "change-at": Setting((_REBALANCE,), "TIME", "time of the changes of --scale-to, --add, …", "30s"),
+    "client-version": Setting(_CLOCKS, "VERSION", "version of the consumers' client library", None, "as reported, or 5.5.0"),
     "consume-from": Setting(_CLOCKS, "last|first|timestamp", "consumeFromWhere", None, "as the source says, or last"),
     "consume-threads": Setting(
         (_SIZE,), "N", "consume threads of a consumer (consumeThreadMin)", 20, most=MOST_THREADS
     ),
-    "consume-time": Setting(_CLOCKS, "TIME", "how long the listener takes for a message", "0s"),
+    "consume-time": Setting(_CLOCKS, "TIME", "processing time per message in the listener", "0s"),
     "consumer-type": Setting(
-        _CLOCKS, "[ID=]push|pull|lite-pull|assign…", "kind of one consumer or of all", None, "as reported, or push"
+        _CLOCKS, "[ID=]push|pull|lite-pull|assign…", "type of one consumer or of all", None, "as reported, or push"
     ),
     "detector": Setting((_SEND,), _ON_OFF, "startDetectorEnable (5.1.4 and newer)", "off"),
-    "earlier": Setting(_CLOCKS, "FILE", "earlier snapshot: each queue's rate is what came since", None, "none"),
+    "earlier": Setting(_CLOCKS, "FILE", "earlier snapshot, to compute the rate of each queue", None, "none"),
     "error-pause": Setting((_RECEIVE,), "TIME", "pause of a SimpleConsumer's loop after an error", "0s"),
-    "exclude": Setting((_SEND,), "BROKER…", "the producer leaves this broker's queues out", None, "none"),
+    "exclude": Setting((_SEND,), "BROKER…", "broker whose queues the producer skips", None, "none"),
     "first-poll": Setting(
-        (_SEND,), "TIME|random", "first poll of the route", None, "as the SDK does; Java: route-poll"
+        (_SEND,), "TIME|random", "time of the first route poll", None, "as the SDK does; Java: route-poll"
     ),
-    "for": Setting((_REBALANCE,), "TIME", "simulated time", None, "until all queues have converged"),
+    "for": Setting((_REBALANCE,), "TIME", "duration of the simulation", None, "until all queues have converged"),
     "id-sets": Setting(
-        (_SIZE,), "N", "sets of client IDs that strategies which look at client IDs are tried on", "100"
+        (_SIZE,), "N", "sets of client IDs to try with strategies that depend on client IDs", "100"
     ),
-    "id-share": Setting((_SIZE,), "SHARE", "share of these sets for which all limits hold", "100%"),
-    "include-retry": Setting(_CLOCKS, _ON_OFF, "the group's %RETRY% topic too", default=False),
-    "key-type": Setting((_SEND,), "string|int|long", "type of the keys that the application passes on", "string"),
-    "latency-max": Setting((_SEND,), "MS,MS,…", "thresholds of latency fault", None, "those of the version"),
+    "id-share": Setting((_SIZE,), "SHARE", "share of client ID sets for which all limits must hold", "100%"),
+    "include-retry": Setting(_CLOCKS, _ON_OFF, "include the group's %RETRY% topic", default=False),
+    "key-type": Setting((_SEND,), "string|int|long", "type of the keys that the application passes", "string"),
+    "latency-max": Setting((_SEND,), "MS,MS,…", "thresholds of the latency fault strategy", None, "those of the version"),
     "nameserver-notices": Setting(
-        (_SEND, _RECEIVE), "TIME|never", "when the NameServer drops a failed broker", None, "refused 0s, timeout 120s"
+        (_SEND, _RECEIVE), "TIME|never", "time until the NameServer drops a failed broker", None, "refused 0s, timeout 120s"
     ),
     "not-available-duration": Setting(
-        (_SEND,), "MS,MS,…", "isolation from each threshold of latency-max on", None, "those of the version"
+        (_SEND,), "MS,MS,…", "isolation time for each threshold of latency-max", None, "those of the version"
     ),
-    "precision": Setting((_SEND,), "P", "end of --trials: each interval is ±P, as 0.1%", None, "all trials run"),
-    "proxy-mode": Setting((_SEND,), "local|cluster", "gRPC: the Proxy runs in each broker or separately", "local"),
+    "precision": Setting((_SEND,), "P", "interval width that ends --trials early: ±P, such as 0.1%", None, "all trials run"),
+    "proxy-mode": Setting((_SEND,), "local|cluster", "Proxy mode of gRPC producers: in each broker or separate", "local"),
     "retry-not-store-ok": Setting((_SEND,), _ON_OFF, "retryAnotherBrokerWhenNotStoreOK", default=False),
-    "round-trip": Setting(_CLOCKS, "TIME", "a request's way to a broker and back", "1ms"),
-    "route-poll": Setting((_SEND,), "TIME", "how often a client polls the route", "30s"),
-    "sdk": Setting(_CLOCKS, "[ID=]java|go|cpp…", "library of one consumer or of all", None, "as reported, or java"),
+    "round-trip": Setting(_CLOCKS, "TIME", "round-trip time of a request to a broker", "1ms"),
+    "route-poll": Setting((_SEND,), "TIME", "time between two route polls of a client", "30s"),
+    "sdk": Setting(_CLOCKS, "[ID=]java|go|cpp…", "client library of one consumer or of all", None, "as reported, or java"),
     "seed": Setting((_SEND, _RECEIVE, *_CLOCKS, _SIZE), "N", "random seed", 1),
     "send-timeout-per-request": Setting(
         (_SEND,), "TIME", "sendMsgMaxTimeoutPerRequest (5.3.3 and newer)", None, "none"
     ),
-    "start-at": Setting((_SEND,), "BROKER:QUEUE", "queue of the first pick", None, "random"),
+    "start-at": Setting((_SEND,), "BROKER:QUEUE", "first queue to pick", None, "random"),
     "threads": Setting((_SEND,), "N", "sending threads, each with its own round robin", 1, most=MOST_THREADS),
     "trial": Setting((_REBALANCE,), "K", "the simulation to show, from 0", "0"),
 }
@@ -98,7 +98,7 @@ def timers() -> Any:
 
 class SettingsOptions(Options):
     set_: Texts = about(
-        "--set NAME=VALUE", "A rare setting; docs/settings.md explains each; repeatable.", for_verb=False
+        "--set NAME=VALUE", "Rare setting; see docs/settings.md; repeatable.", for_verb=False
     )
 
     def __init__(self, **values: Any) -> None:

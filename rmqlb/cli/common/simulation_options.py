@@ -10,9 +10,9 @@ class MemberOptions(SettingsOptions):
     """How the consumers are configured; the defaults are what the source says, and then the client's own."""
 
     strategy: Text = about(
-        "STRATEGY", "Or FILE.py:NAME, which is run. Default: as consumers report or show, otherwise AVG."
+        "STRATEGY", "Allocation strategy, or FILE.py:NAME. FILE.py is run; default: as consumers report or show, otherwise AVG."
     )
-    orderly: bool = _members.flag("A MessageListenerOrderly: queues are locked.")
+    orderly: bool = _members.flag("Ordered consumption (MessageListenerOrderly).")
     rates: Texts = _members("--rate [TOPIC=]R", RATE_HELP)
     sdk: Texts = setting("sdk")
     include_retry: bool = setting("include-retry")
