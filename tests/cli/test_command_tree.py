@@ -90,7 +90,7 @@ def test_the_program_lists_its_commands_in_panels() -> None:
 
 def test_the_shared_options_are_listed_whole() -> None:
     shown = flat(run("options", env={"COLUMNS": "1000"}).stdout)
-    (command,) = (each for each in ALL if each.path == ("show-owners",))
+    (command,) = (each for each in ALL if each.path == ("show-consumers",))
     shared = [option for option in command.options if option.panel in SHARED_PANELS]
     texts = [text for option in shared for text in (*option.names, option.help, option.variable or "")]
     assert len(shared) > 20
