@@ -18,7 +18,7 @@ _LAST_PANELS = ("What to look at", "What to show", "Replay", *SHARED_PANELS)
 """The panels that follow those of the command itself."""
 
 SAME_AS = "Same as "
-"""Beginning of an argument's text that repeats an option."""
+"""Beginning of the text of an argument that repeats an option; only the usage line shows the argument."""
 
 _COMMON = (
     *("--source", "--namesrv-addr", "--context", "--output", "--section", "--all", "--quiet", "--watch", "--fail-on"),
@@ -79,18 +79,13 @@ def headline(text: str) -> str:
     return _joined(cleandoc(text).partition("\n\n")[0].split("\n")).partition(":")[0].removesuffix(".")
 
 
-def repeats_an_option(parameter: click.Parameter) -> bool:
-    """Whether an argument is another spelling of an option; the usage line shows it."""
-    return (getattr(parameter, "help", None) or "").startswith(SAME_AS)
-
-
 def _is_own_or_common(parameter: click.Parameter) -> bool:
     return _panel(parameter) not in SHARED_PANELS or max(parameter.opts, key=len) in _COMMON
 
 
 def _in_few_panels(parameters: Sequence[click.Parameter], command: str) -> list[click.Parameter]:
     """The options of a command itself, and common ones; a small panel is not worth its frame."""
-    found = [brief(each, command) for each in parameters if _is_own_or_common(each) and not repeats_an_option(each)]
+    found = [brief(each, command) for each in parameters if _is_own_or_common(each)]
     sizes = Counter(map(_panel, found))
     least = 4 if len(found) <= _MANY else 7
     for each in found:
@@ -105,6 +100,7 @@ def brief(parameter: click.Parameter, command: str) -> click.Parameter:
     text, default = getattr(parameter, "help", None) or "", parameter.default
     is_told = not (parameter.required or callable(default) or isinstance(default, bool | list | tuple | None))
     text = brief_text(f"{_first_sentence(text)}; default: {default}." if is_told else text)
+    shown.hidden = text.startswith(SAME_AS)  # type: ignore[attr-defined]
     shown.help, shown.show_envvar, shown.show_default = _escaped(text), False, False  # type: ignore[attr-defined]
     shown.metavar = _brief_metavar(parameter.metavar) if parameter.metavar else _NUMBERS.get(parameter.type.name)
     shown.type = click.STRING if shown.metavar else parameter.type

@@ -55,7 +55,7 @@ def explanation_report(
 
 def _facts(chosen: Sequence[Explanation]) -> tuple[str, ...]:
     if len(chosen) != 1:
-        return (f"{len(chosen)} codes; rmqlb explain CODE says why, and what to do",)
+        return (f"{len(chosen)} codes; rmqlb explain CODE shows the cause and the remedy",)
     (one,) = chosen
     ends = f", exit code {one.exit_code}" if one.kind == "error" else ""
     return (one.means, f"  {one.code}, {_KINDS[one.kind]}{ends}", f"why: {one.why}", f"what to do: {one.todo}")
