@@ -16,7 +16,9 @@ _FOR_CI = ("junit", "sarif")
 
 
 class CheckOptions(PolicyOptions):
-    fail_on: str = own("SEVERITY", "Exit 3 if a failed limit has this severity or worse. SEVERITY is error, warning or info.", "error")
+    fail_on: str = own(
+        "SEVERITY", "Exit 3 if a failed limit has this severity or worse. SEVERITY is error, warning or info.", "error"
+    )
 
 
 @command

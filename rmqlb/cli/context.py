@@ -37,9 +37,7 @@ _endpoint = Panel("Endpoint")
 class EndpointOptions(Options):
     """What a context holds; unlike those of other commands, none of them comes from the environment."""
 
-    source: Text = _endpoint(
-        "-s URL|FILE", "Source to read: HOST:9876, a Dashboard URL, or a file."
-    )
+    source: Text = _endpoint("-s URL|FILE", "Source to read: HOST:9876, a Dashboard URL, or a file.")
     namesrv_addr: Text = _endpoint("-n HOST:9876;…", "NameServers, in mqadmin's format.")
     user: Text = _endpoint("USER", "Dashboard user to log in as.")
     access_key: Text = _endpoint("KEY", "Access key of a cluster with ACL.")
@@ -161,7 +159,8 @@ def show_context(
 
 @command
 def remove_context(
-    name: Annotated[str, Argument(metavar="NAME", help="Name of the context.", show_default=False)], output: OutputOptions
+    name: Annotated[str, Argument(metavar="NAME", help="Name of the context.", show_default=False)],
+    output: OutputOptions,
 ) -> None:
     """Remove a context; its secret is not deleted.
 

@@ -22,7 +22,10 @@ class DiffOptions(PageOptions, StrategyOptions):
 def diff(
     *,
     before: Annotated[
-        str, Argument(metavar="A", help="First snapshot: a source, a context, or a stored plan. Write the source as for -s.")
+        str,
+        Argument(
+            metavar="A", help="First snapshot: a source, a context, or a stored plan. Write the source as for -s."
+        ),
     ],
     after: Annotated[str, Argument(metavar="B", help="Second snapshot, such as the live cluster; written like A.")],
     source: SourceOptions,

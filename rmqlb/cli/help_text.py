@@ -42,7 +42,7 @@ class RichHelp(click.Command):
         shown.add_help_option = False
         shown.help = command_help(self.help or "")
         is_group = hasattr(self, "commands")
-        shown.params = [] if is_group else _in_few_panels(self.params, _path(ctx))
+        shown.params = [] if is_group else _in_few_panels(self.params)
         if not is_group:
             shared = any(_panel(each) in SHARED_PANELS for each in self.params)
             more = "`rmqlb options` lists connection, TLS, login and output options · " if shared else ""
@@ -83,9 +83,9 @@ def _is_own_or_common(parameter: click.Parameter) -> bool:
     return _panel(parameter) not in SHARED_PANELS or max(parameter.opts, key=len) in _COMMON
 
 
-def _in_few_panels(parameters: Sequence[click.Parameter], command: str) -> list[click.Parameter]:
+def _in_few_panels(parameters: Sequence[click.Parameter]) -> list[click.Parameter]:
     """The options of a command itself, and common ones; a small panel is not worth its frame."""
-    found = [brief(each, command) for each in parameters if _is_own_or_common(each)]
+    found = [brief(each) for each in parameters if _is_own_or_common(each)]
     sizes = Counter(map(_panel, found))
     least = 4 if len(found) <= _MANY else 7
     for each in found:
@@ -94,7 +94,7 @@ def _in_few_panels(parameters: Sequence[click.Parameter], command: str) -> list[
     return found
 
 
-def brief(parameter: click.Parameter, command: str) -> click.Parameter:
+def brief(parameter: click.Parameter) -> click.Parameter:
     """A copy of an option that fits a line: its first sentence, without what the manual page has besides."""
     shown = copy(parameter)
     text, default = getattr(parameter, "help", None) or "", parameter.default

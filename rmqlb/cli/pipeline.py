@@ -32,8 +32,8 @@ _warehouse, _spark, _fleet = map(Panel, ("Warehouse", "Spark", "Fleet"))
 class WarehouseOptions(Options):
     warehouse: Text = _warehouse(
         "-w DIR|URI",
-        "Warehouse directory or URI. All Spark machines must see the directory; a URI is one for Hadoop, such as hdfs:// "
-        "or s3a://.",
+        "Warehouse directory or URI. All Spark machines must see the directory; a URI is one for Hadoop, such as "
+        "hdfs:// or s3a://.",
         envvar="RMQLB_WAREHOUSE",
     )
     force: bool = _warehouse.flag("Rebuild even if up to date.")
@@ -58,7 +58,9 @@ class IngestOptions(Options):
     cluster: Text = own(
         "NAME", "Cluster of the files. Default: cluster=NAME in the path, otherwise the cluster of its brokers."
     )
-    keep: Text = _warehouse("DAYS", "Age from which nights are dropped, such as 90d. The last night of each cluster stays.")
+    keep: Text = _warehouse(
+        "DAYS", "Age from which nights are dropped, such as 90d. The last night of each cluster stays."
+    )
 
 
 Paths = Annotated[list[str], Argument(metavar="PATH…", help="Files, folders, patterns or URIs.", show_default=False)]

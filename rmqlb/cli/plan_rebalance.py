@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 class PlanOptions(PageOptions, ChangeOptions, PopOptions, GroupsOptions):
     strategy: Texts = about(
         "STRATEGY|all",
-        "Allocation strategy, or FILE.py:NAME. FILE.py is run; repeat to compare; default: as consumers report or show.",
+        "Allocation strategy, or FILE.py:NAME. FILE.py is run; repeatable, to compare; default: as "
+        "consumers report or show.",
     )
     fail_on: Texts = written("CONDITION", "Exit 3 if a condition holds: 'idle>0', 'moved>50%'; repeatable.")
     timeline: bool = written.flag("Also simulate the change and draw its timeline.", for_verb=False)

@@ -16,10 +16,16 @@ class RolloutOptions(MemberOptions, GroupOptions):
     down: str = _rollout("TIME", "Downtime of each consumer.", "15s")
     pauses: str = _rollout("--pause TIME,…", "Pauses to try between two stops.", "10s,30s,60s")
     at_once: str = _rollout("N,…", "Batch sizes to try: consumers stopped at once.", "1")
-    order: Text = _rollout("ID,ID,…", "Restart order to try in addition to others. It lists all consumers that restart.")
-    ids: Text = _rollout("new|same", "Client IDs after a restart; default: new. Applies to IDs of the form host@pid#time.")
+    order: Text = _rollout(
+        "ID,ID,…", "Restart order to try in addition to others. It lists all consumers that restart."
+    )
+    ids: Text = _rollout(
+        "new|same", "Client IDs after a restart; default: new. Applies to IDs of the form host@pid#time."
+    )
     trials: str = _rollout("N", "Number of simulations per choice.", "20")
-    fail_on: Texts = written("CONDITION", "Exit 3 if a condition holds: 'misassigned>0'. The best choice decides; repeatable.")
+    fail_on: Texts = written(
+        "CONDITION", "Exit 3 if a condition holds: 'misassigned>0'. The best choice decides; repeatable."
+    )
 
     def arguments(self) -> dict[str, Any]:
         order = {} if self.order is None else {"order": [part.strip() for part in self.order.split(",")]}

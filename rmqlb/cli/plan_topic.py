@@ -31,10 +31,15 @@ class TopicOptions(StrategyOptions):
     groups: Texts = own(
         "-g --group GROUP", "Consumer groups by name or pattern ('pay-*'); default: all of the topic; repeatable."
     )
-    strategy: Text = about("STRATEGY", "Allocation strategy of the groups, or FILE.py:NAME. FILE.py is run; default: as reported.")
+    strategy: Text = about(
+        "STRATEGY", "Allocation strategy of the groups, or FILE.py:NAME. FILE.py is run; default: as reported."
+    )
     sdks: Texts = _keys("--sdk SDK[@VERSION]", "Client library of the producers, such as go; default: all; repeatable.")
     proxy_mode: str = _keys(
-        "local|cluster", "Proxy mode of gRPC producers: local or cluster. A local Proxy runs in each broker, a cluster Proxy separately.", "local"
+        "local|cluster",
+        "Proxy mode of gRPC producers: local or cluster. A local Proxy runs in each broker, a cluster Proxy "
+        "separately.",
+        "local",
     )
     rates_since: Text = about(
         "--earlier FILE",

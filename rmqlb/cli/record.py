@@ -21,16 +21,14 @@ class RecordOptions(PictureOptions, StrategyOptions):
     every: Text = about("TIME", "Time between samples; at least 1s; default: 1s.")
     until: Text = about(
         "converged|TIME",
-        "Stop when converged, after a time, or at a moment. With converged, the group must have changed; a time is 90s, a "
-        "moment 2026-11-22T16:00:00Z.",
+        "Stop when converged, after a time, or at a moment. With converged, the group must have changed; a time is "
+        "90s, a moment 2026-11-22T16:00:00Z.",
     )
     for_: Text = about("TIME", "Duration of the recording, at most; default: 10m.")
     event_at: Text = about(
         "TIME", "Time of the event; default: the first observed change. Write it as 2026-11-22T16:00:00.250Z."
     )
-    fail_on: Texts = shown(
-        "CONDITION", "Exit 3 if a condition holds: 'differences>0'; repeatable."
-    )
+    fail_on: Texts = shown("CONDITION", "Exit 3 if a condition holds: 'differences>0'; repeatable.")
     against: Texts = _replay(
         "FILE|-",
         "Plan or simulation to compare with, from -o json. Several simulations count as trials of one.",

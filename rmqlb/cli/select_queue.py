@@ -15,11 +15,13 @@ class KeyOptions(Options):
     key: Texts = own("-k KEY", "Message group or sharding key; repeatable.")
     keys: Text = own("FILE|-", "Message keys, one per line, in addition to --key.", stdin="-")
     sdk: Texts = about(
-        "SDK[@VERSION]", "Client library of the producers, such as go; default: all; repeatable. Versions are written as go-grpc@5.1.4."
+        "SDK[@VERSION]",
+        "Client library of the producers, such as go; default: all; repeatable. Versions are written as go-grpc@5.1.4.",
     )
     proxy_mode: str = about(
         "local|cluster",
-        "Proxy mode of gRPC producers: local or cluster. A local Proxy runs in each broker, a cluster Proxy separately.",
+        "Proxy mode of gRPC producers: local or cluster. A local Proxy runs in each broker, a cluster Proxy "
+        "separately.",
         "local",
     )
     add_broker: Texts = _change(

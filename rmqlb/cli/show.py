@@ -23,7 +23,9 @@ class ShowGroupsOptions(PageOptions, StrategyOptions):
     groups: Texts = own(
         "-g --group GLOB", "Consumer groups by name or pattern ('pay-*'); default: all; repeatable.", positional="GROUP"
     )
-    severity: Text = shown("SEVERITY", "Show only groups with findings this severe or worse. SEVERITY is error, warning or info.")
+    severity: Text = shown(
+        "SEVERITY", "Show only groups with findings this severe or worse. SEVERITY is error, warning or info."
+    )
     max_lag: int = own("N", "Lag above which a group is lagging.", MAX_LAG, min=0)
     policy: Text = own("-p FILE|-", "Policy file whose lag limits override --max-lag.", stdin="-")
     fail_on: Texts = own("CONDITION", "Exit 3 if a condition holds: 'lag[G]>1000'; repeatable.")
@@ -80,7 +82,8 @@ def show_consumers(source: SourceOptions, options: OneGroup, output: OutputOptio
 
 class OwnersOptions(PopOptions, GroupsOptions):
     strategies: Texts = about(
-        "--strategy STRATEGY|all", "Allocation strategy, or FILE.py:NAME. FILE.py is run; default: all without required settings; repeatable."
+        "--strategy STRATEGY|all",
+        "Allocation strategy, or FILE.py:NAME. FILE.py is run; default: all without required settings; repeatable.",
     )
 
 

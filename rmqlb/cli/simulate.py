@@ -105,7 +105,9 @@ _group, _arrivals, _failing = map(Panel, ("Consumers", "Messages", "Failures"))
 
 
 class ReceiveOptions(SettingsOptions):
-    broker: Texts = about("NAME:QUEUES", "Broker and its readable queues; repeatable. Brokers replace the source's route.")
+    broker: Texts = about(
+        "NAME:QUEUES", "Broker and its readable queues; repeatable. Brokers replace the source's route."
+    )
     broker_version: str = setting("broker-version")
     type: str = _group(
         "simple|push|pop",
@@ -117,8 +119,9 @@ class ReceiveOptions(SettingsOptions):
     loops: Text = _group("N", "Parallel receives per SimpleConsumer; default: 1.")
     await_: Text = _group("TIME", "awaitDuration of a SimpleConsumer; default: 20s.")
     invisible: Text = _group(
-        "TIME", "Invisible time of a received message; default: 60s. Sets invisibleDuration of a receive, or popInvisibleTime "
-        "of POP clients."
+        "TIME",
+        "Invisible time of a received message; default: 60s. Sets invisibleDuration of a receive, or popInvisibleTime "
+        "of POP clients.",
     )
     batch: str = _group("N", "Maximum number of messages per receive.", "32")
     orderly: bool = _group.flag("Ordered consumption (FIFO).")
@@ -132,8 +135,9 @@ class ReceiveOptions(SettingsOptions):
     )
     messages: Text = _arrivals("N", "Number of messages to measure; default: as many as fit --for, or 1000.")
     for_: Text = _arrivals(
-        "TIME", "Duration of the simulation. Later messages are not measured; default while something fails: until 5 minutes "
-        "after the last failure."
+        "TIME",
+        "Duration of the simulation. Later messages are not measured; default while something fails: until 5 minutes "
+        "after the last failure.",
     )
     seed: int = setting("seed")
     fail: Texts = _failing(
@@ -142,7 +146,9 @@ class ReceiveOptions(SettingsOptions):
     )
     nameserver_notices: Text = setting("nameserver-notices")
     crash: Texts = _failing("N@TIME", "Crash of consumer N (from 1) at TIME; repeatable.")
-    target_wait: Text = _arrivals("TIME", "Find the receives in parallel for this wait.")
+    target_wait: Text = _arrivals(
+        "TIME", "Find the receives in parallel for this wait. They keep every wait within TIME."
+    )
     trials: Text = _arrivals("N", "Number of simulations with other random numbers.")
     trace: bool = written.flag("List every message.")
     fail_on: Texts = written("CONDITION", "Exit 3 if a condition holds: 'wait-p95[broker-b]>5s'; repeatable.")

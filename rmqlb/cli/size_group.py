@@ -20,11 +20,20 @@ _limits, _sizes, _work = Panel("What is asked for"), Panel("Which sizes"), Panel
 
 class SizeOptions(SettingsOptions, OneGroupOnTopics):
     sdk: Text = about("java|go|cpp", "Client library of the consumers; default: as reported, or java.")
-    max_imbalance: Text = _limits("X", "Limit for imbalance; 1 is perfectly even. Imbalance is the largest queue count of a consumer over the mean.")
+    max_imbalance: Text = _limits(
+        "X",
+        "Limit for imbalance; 1 is perfectly even. Imbalance is the largest queue count of a consumer over the mean.",
+    )
     no_idle: bool = _limits.flag("Require a queue for every consumer.")
-    survive: Text = _limits("K", "Tolerate K lost consumers. All limits still hold after the loss of any K consumers or fewer.")
-    survive_host: bool = _limits.flag("Tolerate one lost host. All limits still hold after the loss of any one consumer host.")
-    survive_broker: bool = _limits.flag("Tolerate one lost broker. All limits still hold after the loss of any one broker.")
+    survive: Text = _limits(
+        "K", "Tolerate K lost consumers. All limits still hold after the loss of any K consumers or fewer."
+    )
+    survive_host: bool = _limits.flag(
+        "Tolerate one lost host. All limits still hold after the loss of any one consumer host."
+    )
+    survive_broker: bool = _limits.flag(
+        "Tolerate one lost broker. All limits still hold after the loss of any one broker."
+    )
     max_utilisation: Text = _limits(
         "SHARE", "Limit for the share of busy consume threads. With a rate, the default is 80%."
     )
@@ -32,7 +41,8 @@ class SizeOptions(SettingsOptions, OneGroupOnTopics):
     queues_per_broker: Text = _sizes("N..M", "Queues per topic and broker to try. Default: the current counts.")
     strategies: Texts = about(
         "--strategy STRATEGY|all",
-        "Allocation strategy, or FILE.py:NAME. FILE.py is run; repeat to compare; default: as consumers report or show.",
+        "Allocation strategy, or FILE.py:NAME. FILE.py is run; repeatable, to compare; default: as "
+        "consumers report or show.",
     )
     rates: Texts = _work("--rate [TOPIC=]R", RATE_HELP)
     rates_since: Text = _work("--earlier FILE", RATES_SINCE_HELP, stdin="-")

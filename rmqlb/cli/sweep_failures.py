@@ -19,7 +19,8 @@ class SweepOptions(PolicyOptions):
         positional="GROUP",
     )
     topics: Texts = own(
-        "-t --topic GLOB", "Topics by name or pattern ('pay-*'); default: all; repeatable. Groups that consume them are included."
+        "-t --topic GLOB",
+        "Topics by name or pattern ('pay-*'); default: all; repeatable. Groups that consume them are included.",
     )
     orderly_groups: Texts = own(
         "--orderly-group GLOB", "Groups with ordered consumption. Needed if consumers do not report it; repeatable."
@@ -30,7 +31,9 @@ class SweepOptions(PolicyOptions):
         "--zone GLOB=ZONE",
         "Zone of matching addresses, brokers or client IDs. GLOB may be a network such as 10.1.0.0/16; repeatable.",
     )
-    zones_file: Text = _lost("--zones FILE", "Zone file in YAML or JSON. It maps each zone to a pattern or a list of patterns.", stdin="-")
+    zones_file: Text = _lost(
+        "--zones FILE", "Zone file in YAML or JSON. It maps each zone to a pattern or a list of patterns.", stdin="-"
+    )
     jobs: int = own("N", "Number of worker processes.", 1, min=1, max=256)
     fail_on: Texts = own("CONDITION", "Exit 3 if a condition holds: 'counterexamples>0'; repeatable.")
 

@@ -249,7 +249,7 @@ def _certainty(size: GroupSize) -> Iterator[str]:
     else:
         yield f"holds for each of {size.trials} sets of client IDs tried"
     if size.mixed_subscriptions:
-        yield "consumers subscribe to different topics: present consumers keep their topics, and new consumers subscribe to all topics"
+        yield "consumers subscribe to different topics: present ones keep their topics, new ones read all topics"
     if size.losses != "counted":
         first = next(point for point in size.curve if point.after_loss is not None and not point.after_loss.exact)
         yield f"from {counted(first.consumers, 'consumer')} on, losses were sampled: a worse loss may exist"

@@ -11,7 +11,9 @@ _members, _route = Panel("What changes: consumers"), Panel("What changes: route"
 class ChangeOptions(Options):
     scale_to: Text = _members("N", "Number of consumers after the change. The last ones in sorted order are removed.")
     add: Texts = _members("N|ID", "Consumers to add: a count or a client ID.")
-    remove: Texts = _members("N|ID", "Consumers to remove: a count or a client ID. A count removes the last in sorted order.")
+    remove: Texts = _members(
+        "N|ID", "Consumers to remove: a count or a client ID. A count removes the last in sorted order."
+    )
     replace_ids: Texts = _members("--replace OLD=NEW", "Client ID to replace, and its replacement.")
     to_strategy: Text = _members("STRATEGY", "Strategy after the change, or FILE.py:NAME.")
     add_brokers: Texts = _route(

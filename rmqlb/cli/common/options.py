@@ -14,13 +14,11 @@ class SourceOptions(Options):
 
     source: Text = _source(
         "-s URL|FILE|-",
-        "Source to read: HOST:9876, a Dashboard URL, a file, or -. NameServers are HOST:9876 or rocketmq://HOST:9876,…; "
-        "a Dashboard is http(s)://…; - reads stdin.",
+        "Source to read: HOST:9876, a Dashboard URL, a file, or -. NameServers are HOST:9876 or "
+        "rocketmq://HOST:9876,…; a Dashboard is http(s)://…; - reads stdin.",
         stdin="-",
     )
-    namesrv_addr: Text = _name_servers(
-        "-n HOST:9876;…", "NameServers, in mqadmin's format.", envvar="NAMESRV_ADDR"
-    )
+    namesrv_addr: Text = _name_servers("-n HOST:9876;…", "NameServers, in mqadmin's format.", envvar="NAMESRV_ADDR")
     context: Text = _source("NAME", "Context to use instead of the active one; see rmqlb context.")
     user: Text = _login(
         "USER", "Dashboard user to log in as. The password comes from RMQLB_PASSWORD, --password-file or a prompt."
@@ -32,7 +30,8 @@ class SourceOptions(Options):
     source_retries: int = _source("N", "Retries per read after a transient error.", 2, min=0, max=MOST_RETRIES)
     max_size: str = _source("SIZE", "Largest file or response to read.", "64MB")
     proxy: Texts = _source(
-        "HOST[:8080]", "Remoting port of a Proxy, to list its consumers. Listing gRPC consumers requires it; repeatable."
+        "HOST[:8080]",
+        "Remoting port of a Proxy, to list its consumers. Listing gRPC consumers requires it; repeatable.",
     )
     map_address: Texts = _source(
         "FROM=TO", "Reach address FROM at TO, for example through a tunnel. Both sides may contain *; repeatable."
@@ -48,7 +47,9 @@ class SourceOptions(Options):
     ignored_context_note: str | None = None
 
 
-RATE_HELP = "Messages per second of each topic or of TOPIC. The rate is spread evenly over the topic's queues; repeatable."
+RATE_HELP = (
+    "Messages per second of each topic or of TOPIC. The rate is spread evenly over the topic's queues; repeatable."
+)
 RATES_SINCE_HELP = "Earlier snapshot, to compute the rate of each queue."
 
 
@@ -60,7 +61,9 @@ class StrategyOptions(Options):
 
 class PolicyOptions(StrategyOptions):
     policy: Text = own(
-        "-p FILE|-", "Policy file with rules and waivers, or - for stdin. The file is YAML or JSON; default: a built-in policy.", stdin="-"
+        "-p FILE|-",
+        "Policy file with rules and waivers, or - for stdin. The file is YAML or JSON; default: a built-in policy.",
+        stdin="-",
     )
     today: Text = own("YYYY-MM-DD", "Date for which waivers are checked; default: today.")
     print_policy: bool = own.flag("Print the built-in policy as commented YAML, and exit.", for_verb=False)
@@ -86,7 +89,9 @@ class OneGroupOnTopics(OneGroup):
 
 
 class GroupOptions(OneGroupOnTopics):
-    consumers: Text = about("IDS|@FILE|N", "Consumers of the group, instead of the source's. Give client IDs, @FILE or a count.", stdin="@-")
+    consumers: Text = about(
+        "IDS|@FILE|N", "Consumers of the group, instead of the source's. Give client IDs, @FILE or a count.", stdin="@-"
+    )
     sdk: Texts = about(
         "[ID=]java|go|cpp",
         "Client library of the consumers or of one; default: as reported, or java; repeatable.",
@@ -124,7 +129,9 @@ class OutputOptions(Options):
         "piped output is plain.",
         envvar="RMQLB_OUTPUT",
     )
-    section: Texts = written("NAME", "Show only this table of the result; repeatable. With -o csv, the first table is the default.")
+    section: Texts = written(
+        "NAME", "Show only this table of the result; repeatable. With -o csv, the first table is the default."
+    )
     all: bool = written.flag("Show all tables and rows on a terminal too.")
     color: str = written(
         "auto|always|never",

@@ -36,13 +36,15 @@ class SendOptions(SettingsOptions):
     mode: str = _producer("sync|async|oneway", _help("mode"), "sync")
     latency_fault: str = _producer("on|off", _help("latency_fault"), "off")
     sdk: Texts = _producer(
-        "SDK[@VERSION]", "Client library of the producers, such as java@4.9.7. Others are go or go-grpc@5.1.4; several are compared; "
-        "default: java."
+        "SDK[@VERSION]",
+        "Client library of the producers, such as java@4.9.7. Others are go or go-grpc@5.1.4; several are compared; "
+        "default: java.",
     )
     send_retries: int | None = _producer(
         "",
         "Retries per message; default: 2, go 3. Sets retryTimesWhenSendFailed (SYNC) or retryTimesWhenSendAsyncFailed.",
-        min=0, max=MOST_RETRIES
+        min=0,
+        max=MOST_RETRIES,
     )
     send_timeout: str = _producer("TIME", "Timeout of a message with all its attempts. Sets sendMsgTimeout.", "3s")
     selector: Text = _producer(
@@ -52,7 +54,7 @@ class SendOptions(SettingsOptions):
     )
     compare: Texts = _producer(
         "latency-fault|clients|sdks",
-        "Variants to compare side by side; repeatable. They are latency fault off and on, Java's versions, or all SDKs.",
+        "Variants to compare side by side; repeatable. They are latency fault off and on, Java's versions, or SDKs.",
     )
     trials: Text = _load("N", "Number of simulations with other random numbers. The result has confidence intervals.")
     trace: bool = written.flag("List every attempt and lost message; -o jsonl streams them.")

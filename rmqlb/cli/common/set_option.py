@@ -34,13 +34,22 @@ SETTINGS: Mapping[str, Setting] = {
         (_REBALANCE,), _ON_OFF, "start all consumers at 0s; otherwise they have been running", default=False
     ),
     "broadcasting": Setting(
-        (_REBALANCE,), _ON_OFF, "use broadcasting consumption (BROADCASTING)", default=False, otherwise="as the source says"
+        (_REBALANCE,),
+        _ON_OFF,
+        "use broadcasting consumption (BROADCASTING)",
+        default=False,
+        otherwise="as the source says",
     ),
     "broker-version": Setting(
-        (_RECEIVE,), "VERSION", "broker version; up to 5.3.4, brokers serve queues in ascending order, from 5.4.0 in descending order", "5.5.0"
+        (_RECEIVE,),
+        "VERSION",
+        "broker version; up to 5.3.4, brokers serve queues in ascending order, from 5.4.0 in descending order",
+        "5.5.0",
     ),
     "change-at": Setting((_REBALANCE,), "TIME", "time of the changes of --scale-to, --add, …", "30s"),
-    "client-version": Setting(_CLOCKS, "VERSION", "version of the consumers' client library", None, "as reported, or 5.5.0"),
+    "client-version": Setting(
+        _CLOCKS, "VERSION", "version of the consumers' client library", None, "as reported, or 5.5.0"
+    ),
     "consume-from": Setting(_CLOCKS, "last|first|timestamp", "consumeFromWhere", None, "as the source says, or last"),
     "consume-threads": Setting(
         (_SIZE,), "N", "consume threads of a consumer (consumeThreadMin)", 20, most=MOST_THREADS
@@ -57,25 +66,35 @@ SETTINGS: Mapping[str, Setting] = {
         (_SEND,), "TIME|random", "time of the first route poll", None, "as the SDK does; Java: route-poll"
     ),
     "for": Setting((_REBALANCE,), "TIME", "duration of the simulation", None, "until all queues have converged"),
-    "id-sets": Setting(
-        (_SIZE,), "N", "sets of client IDs to try with strategies that depend on client IDs", "100"
-    ),
+    "id-sets": Setting((_SIZE,), "N", "sets of client IDs to try with strategies that depend on client IDs", "100"),
     "id-share": Setting((_SIZE,), "SHARE", "share of client ID sets for which all limits must hold", "100%"),
     "include-retry": Setting(_CLOCKS, _ON_OFF, "include the group's %RETRY% topic", default=False),
     "key-type": Setting((_SEND,), "string|int|long", "type of the keys that the application passes", "string"),
-    "latency-max": Setting((_SEND,), "MS,MS,…", "thresholds of the latency fault strategy", None, "those of the version"),
+    "latency-max": Setting(
+        (_SEND,), "MS,MS,…", "thresholds of the latency fault strategy", None, "those of the version"
+    ),
     "nameserver-notices": Setting(
-        (_SEND, _RECEIVE), "TIME|never", "time until the NameServer drops a failed broker", None, "refused 0s, timeout 120s"
+        (_SEND, _RECEIVE),
+        "TIME|never",
+        "time until the NameServer drops a failed broker",
+        None,
+        "refused 0s, timeout 120s",
     ),
     "not-available-duration": Setting(
         (_SEND,), "MS,MS,…", "isolation time for each threshold of latency-max", None, "those of the version"
     ),
-    "precision": Setting((_SEND,), "P", "interval width that ends --trials early: ±P, such as 0.1%", None, "all trials run"),
-    "proxy-mode": Setting((_SEND,), "local|cluster", "Proxy mode of gRPC producers: in each broker or separate", "local"),
+    "precision": Setting(
+        (_SEND,), "P", "interval width that ends --trials early: ±P, such as 0.1%", None, "all trials run"
+    ),
+    "proxy-mode": Setting(
+        (_SEND,), "local|cluster", "Proxy mode of gRPC producers: in each broker or separate", "local"
+    ),
     "retry-not-store-ok": Setting((_SEND,), _ON_OFF, "retryAnotherBrokerWhenNotStoreOK", default=False),
     "round-trip": Setting(_CLOCKS, "TIME", "round-trip time of a request to a broker", "1ms"),
     "route-poll": Setting((_SEND,), "TIME", "time between two route polls of a client", "30s"),
-    "sdk": Setting(_CLOCKS, "[ID=]java|go|cpp…", "client library of one consumer or of all", None, "as reported, or java"),
+    "sdk": Setting(
+        _CLOCKS, "[ID=]java|go|cpp…", "client library of one consumer or of all", None, "as reported, or java"
+    ),
     "seed": Setting((_SEND, _RECEIVE, *_CLOCKS, _SIZE), "N", "random seed", 1),
     "send-timeout-per-request": Setting(
         (_SEND,), "TIME", "sendMsgMaxTimeoutPerRequest (5.3.3 and newer)", None, "none"
@@ -97,9 +116,7 @@ def timers() -> Any:
 
 
 class SettingsOptions(Options):
-    set_: Texts = about(
-        "--set NAME=VALUE", "Rare setting; see docs/settings.md; repeatable.", for_verb=False
-    )
+    set_: Texts = about("--set NAME=VALUE", "Rare setting; see docs/settings.md; repeatable.", for_verb=False)
 
     def __init__(self, **values: Any) -> None:
         super().__init__(**values)

@@ -10,7 +10,8 @@ class MemberOptions(SettingsOptions):
     """How the consumers are configured; the defaults are what the source says, and then the client's own."""
 
     strategy: Text = about(
-        "STRATEGY", "Allocation strategy, or FILE.py:NAME. FILE.py is run; default: as consumers report or show, otherwise AVG."
+        "STRATEGY",
+        "Allocation strategy, or FILE.py:NAME. FILE.py is run; default: as consumers report or show, otherwise AVG.",
     )
     orderly: bool = _members.flag("Ordered consumption (MessageListenerOrderly).")
     rates: Texts = _members("--rate [TOPIC=]R", RATE_HELP)
