@@ -43,7 +43,7 @@ class DiagnoseOptions(PageOptions, StrategyOptions):
 
 @command
 def diagnose(source: SourceOptions, options: DiagnoseOptions, output: OutputOptions, flag: WatchFlag) -> None:
-    """Find out what is wrong with a consumer group: likely causes first, with evidence, consequence and remedy.
+    """Diagnose a consumer group: likely causes first, with evidence, consequence and remedy.
 
     Examples:
       rmqlb diagnose -s examples/four-groups.yaml -g dup-svc

@@ -14,7 +14,7 @@ from rmqlb.cli import click
 
 _NUMBERS = {"int": "N", "int range": "N", "float": "X", "float range": "X"}
 SHARED_PANELS = ("Connection", "Login", "TLS", "Output")
-_LAST_PANELS = ("What to look at", "What to show", "Replay", *SHARED_PANELS)
+_LAST_PANELS = ("Input", "Filters", "Replay", *SHARED_PANELS)
 """The panels that follow those of the command itself."""
 
 SAME_AS = "Same as "

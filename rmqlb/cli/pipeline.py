@@ -123,7 +123,7 @@ def run(
     where: WarehouseOptions,
     output: OutputOptions,
 ) -> None:
-    """Ingest, judge and report.
+    """Run ingest, judge and report in one step.
 
     In addition to the common formats, there is -o prometheus. The first line is the verdict on the last night.
 

@@ -9,7 +9,7 @@ from rmqlb.cli.common.show_or_watch import show_verb
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.cli.exit_codes import ExitCode
 
-_change, _keys = Panel("What changes"), Panel("Keys")
+_change, _keys = Panel("Changes"), Panel("Keys")
 _MOST_STEPS = 6
 
 

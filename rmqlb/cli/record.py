@@ -24,7 +24,7 @@ class RecordOptions(PictureOptions, StrategyOptions):
         "Stop when converged, after a time, or at a moment. With converged, the group must have changed; a time is "
         "90s, a moment 2026-11-22T16:00:00Z.",
     )
-    for_: Text = about("TIME", "Duration of the recording, at most; default: 10m.")
+    for_: Text = about("TIME", "Duration of the recording; default: 10m. With --until, it may end earlier.")
     event_at: Text = about(
         "TIME", "Time of the event; default: the first observed change. Write it as 2026-11-22T16:00:00.250Z."
     )

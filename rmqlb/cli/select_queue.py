@@ -7,7 +7,7 @@ from rmqlb.cli.common.terminal import Terminal
 from rmqlb.errors import UsageError
 from rmqlb.model.snapshot import Wanted
 
-_change = Panel("What changes")
+_change = Panel("Changes")
 
 
 class KeyOptions(Options):

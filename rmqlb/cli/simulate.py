@@ -27,7 +27,7 @@ from rmqlb.model.simulate_receive import (
 
 _CLIENTS: tuple[ReceiveClient, ...] = get_args(ReceiveClient)
 
-_happens = Panel("What happens")
+_happens = Panel("Events")
 
 
 class RebalanceOptions(PictureOptions, ChangeOptions, MemberOptions, GroupsOptions):

@@ -15,7 +15,7 @@ from rmqlb.cli.common.terminal import Terminal
 from rmqlb.errors import UsageError
 from rmqlb.model.size_group import MOST_ID_TRIALS, MOST_QUEUES_PER_BROKER, MOST_SIZE, SizeLimits, SizeQuestion
 
-_limits, _sizes, _work = Panel("What is asked for"), Panel("Which sizes"), Panel("Work")
+_limits, _sizes, _work = Panel("Limits"), Panel("Sizes"), Panel("Work")
 
 
 class SizeOptions(SettingsOptions, OneGroupOnTopics):
@@ -107,7 +107,7 @@ class SizeOptions(SettingsOptions, OneGroupOnTopics):
 
 @command
 def size_group(source: SourceOptions, options: SizeOptions, output: OutputOptions) -> None:
-    """Find how many consumers a group needs: the fewest within your limits for balance, load and failures.
+    """Find how many consumers a group needs: the fewest within limits for balance, load and failures.
 
     Examples:
       rmqlb size-group -s examples/cluster.json --group order-svc

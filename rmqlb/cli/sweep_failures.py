@@ -9,7 +9,7 @@ from rmqlb.cli.common.show_or_watch import show_verb
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.cli.exit_codes import ExitCode
 
-_lost = Panel("What is lost")
+_lost = Panel("Failures")
 
 
 class SweepOptions(PolicyOptions):
@@ -40,7 +40,7 @@ class SweepOptions(PolicyOptions):
 
 @command
 def sweep_failures(source: SourceOptions, swept: SweepOptions, output: OutputOptions) -> None:
-    """Find the smallest failures that break a limit: lost consumers, brokers, hosts and zones, singly or in pairs.
+    """Find the smallest failures that break a limit: consumers, brokers, hosts and zones, singly or in pairs.
 
     Examples:
       rmqlb sweep-failures -s examples/cluster.json

@@ -5,7 +5,7 @@ from typing import Any
 from rmqlb.cli.common.declare import Options, Panel, Text, Texts
 from rmqlb.model.limits import MOST_CONSUMERS
 
-_members, _route = Panel("What changes: consumers"), Panel("What changes: route")
+_members, _route = Panel("Consumer changes"), Panel("Route changes")
 
 
 class ChangeOptions(Options):

@@ -143,7 +143,7 @@ class Options:
         return {name: value for name, value in values if value is not None}
 
 
-own, about, shown, written = map(Panel, (None, "What to look at", "What to show", "Output"))
+own, about, shown, written = map(Panel, (None, "Input", "Filters", "Output"))
 
 
 def command(

@@ -3,11 +3,11 @@ from rmqlb.cli.common.options import RATE_HELP
 from rmqlb.cli.common.set_option import SettingsOptions, setting, timers
 
 RATE_HINT = "say how many messages come: --rate R or --set earlier=FILE"
-_members = Panel("How the consumers are configured")
+_members = Panel("Consumers")
 
 
 class MemberOptions(SettingsOptions):
-    """How the consumers are configured; the defaults are what the source says, and then the client's own."""
+    """Consumers; the defaults are what the source says, and then the client's own."""
 
     strategy: Text = about(
         "STRATEGY",
