@@ -60,7 +60,7 @@ def diff_report(diff: SnapshotDiff) -> Report:
     if s.newly_unassigned or s.newly_duplicate_owners:
         grave = ERROR
     rows = Rows(_QUEUE_KEYS, [({"group": group.group}, queue) for group, queue in queues])
-    more = f"--section queues lists {counted(len(queues), 'queue')} whose owners differ" if queues else ""
+    more = f"--section queues lists {counted(len(queues), 'queue')} with different owners" if queues else ""
     tables = (groups, *sections[1:])
     return Report("rmqlb/diff", diff, tuple(_facts(diff)), sections, rows=rows, tables=tables, grave=grave, more=more)
 
