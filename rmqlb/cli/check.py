@@ -16,12 +16,14 @@ _FOR_CI = ("junit", "sarif")
 
 
 class CheckOptions(PolicyOptions):
-    fail_on: str = own("SEVERITY", "Exit 3 when a limit at least so grave fails: error, warning or info.", "error")
+    fail_on: str = own(
+        "SEVERITY", "Exit 3 if a failed limit has this severity or worse. SEVERITY is error, warning or info.", "error"
+    )
 
 
 @command
 def check(source: SourceOptions, output: OutputOptions, chosen: CheckOptions) -> None:
-    """Check a cluster against a policy: limits for its groups and topics, with waivers that expire.
+    """Check a cluster against a policy: limits for groups and topics, with waivers that expire.
 
     Examples:
       rmqlb check -s examples/cluster.json
@@ -30,14 +32,15 @@ def check(source: SourceOptions, output: OutputOptions, chosen: CheckOptions) ->
       rmqlb check -p examples/policy.yaml -s examples/cluster.json --today 2026-11-21 -o junit
       rmqlb check -p examples/policy.yaml -s examples/cluster.json --today 2027-01-01 -o sarif
 
-    Besides the common formats there are -o junit (JUnit XML), -o sarif (SARIF 2.1.0) and -o prometheus (OpenMetrics).
+    In addition to the common formats, check writes -o junit (JUnit XML), -o sarif (SARIF 2.1.0) and -o prometheus
+    (OpenMetrics).
 
-    Limits of groups: minConsumers, imbalance, idle, unassigned, duplicateOwners, duplicateClientIds,
+    Group limits: minConsumers, imbalance, idle, unassigned, duplicateOwners, duplicateClientIds,
     movedOnConsumerLoss, movedOnBrokerLoss, mixedStrategies, mixedSubscriptions, splitViews, withoutLock, lag,
-    strategies, forbiddenFindings (codes of rmqlb diagnose). Of topics: minBrokers, writableBrokers, missingMasters.
+    strategies, forbiddenFindings (codes of rmqlb diagnose). Topic limits: minBrokers, writableBrokers, missingMasters.
 
-    A limit that cannot be judged, because something is unknown, is incomplete and has not passed; so is a rule that
-    matches no group or topic. A failed limit goes before what is incomplete.
+    If data is missing, a limit is incomplete, which is not a pass. A rule that matches no group or topic is incomplete
+    too. If one limit failed and another is incomplete, the exit code is 3.
 
     Exit codes: 0 all limits passed or are waived, 2 usage or a malformed policy, 3 a limit failed, 4 incomplete,
     5 endpoint unreachable.

@@ -13,9 +13,9 @@ _VARIABLE = "_RMQLB_COMPLETE"
 
 
 def completion(
-    *, shell: Annotated[str, Argument(metavar="bash|zsh|fish", help="The shell.", show_default=False)]
+    *, shell: Annotated[str, Argument(metavar="bash|zsh|fish", help="Shell to complete in.", show_default=False)]
 ) -> None:
-    """Print the completion script of a shell: it asks rmqlb for the words to offer.
+    """Print a shell completion script: it gets its words from rmqlb.
 
     Examples:
       rmqlb completion bash

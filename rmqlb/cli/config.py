@@ -20,7 +20,9 @@ _IS_SET = "(set)"
 
 @command
 def show_settings(source: SourceOptions, output: OutputOptions) -> None:
-    """Show each setting as a command would use it, and what set it; of a secret only that it is set, or where it is.
+    """Show each setting and its origin, as a command would use it; secrets stay hidden.
+
+    For a secret, only its place is shown, or that it is set.
 
     Examples:
       rmqlb config show
@@ -63,8 +65,8 @@ app = grouped("config", {"show": show_settings})
 
 @app.callback()
 def config() -> None:
-    """Show the settings, and the file and variables they come from.
+    """Show the settings and their origins: flags, variables, contexts and the configuration file.
 
-    A setting comes from the first that has it: flag, environment (RMQLB_…), the context in force,
-    $XDG_CONFIG_HOME/rmqlb/config.yaml (else ~/.config/rmqlb/config.yaml), default.
+    rmqlb takes a setting from the first place that has it: flag, environment (RMQLB_…), context in use,
+    $XDG_CONFIG_HOME/rmqlb/config.yaml (otherwise ~/.config/rmqlb/config.yaml), default.
     """

@@ -37,40 +37,38 @@ _endpoint = Panel("Endpoint")
 class EndpointOptions(Options):
     """What a context holds; unlike those of other commands, none of them comes from the environment."""
 
-    source: Text = _endpoint(
-        "-s URL|FILE", "HOST:9876 or rocketmq://… for NameServers, http(s)://… for a Dashboard, or a file."
-    )
-    namesrv_addr: Text = _endpoint("-n HOST:9876;…", "The NameServers, as mqadmin takes them.")
-    user: Text = _endpoint("USER", "Log in as this user of the Dashboard.")
-    access_key: Text = _endpoint("KEY", "Account of a cluster with ACL.")
+    source: Text = _endpoint("-s URL|FILE", "Source to read: HOST:9876, a Dashboard URL, or a file.")
+    namesrv_addr: Text = _endpoint("-n HOST:9876;…", "NameServers, in mqadmin's format.")
+    user: Text = _endpoint("USER", "Dashboard user to log in as.")
+    access_key: Text = _endpoint("KEY", "Access key of a cluster with ACL.")
     secret: Text = _endpoint(
         "file:PATH|env:NAME|keyring:SERVICE/USER",
-        "Where the user's password or the account's secret key is; never the secret itself.",
+        "Place of the password or the secret key. Never give the secret itself.",
     )
     ca_file: Text = _endpoint("FILE", "Trust only the CA certificates in this PEM file.")
-    client_cert: Text = _endpoint("FILE", "PEM certificate to show.")
-    client_key: Text = _endpoint("FILE", "Its PEM key, when that is another file.")
-    tls_name: Text = _endpoint("NAME", "The name that in every server's certificate.")
-    proxy: Texts = _endpoint("HOST[:8080]", "A Proxy's remoting port, which tells its consumers; repeatable.")
-    map_address: Texts = _endpoint("FROM=TO", "Reach this address at another; repeatable.")
-    source_timeout: Text = _endpoint("TIME", "Timeout of one request.")
-    source_retries: int | None = _endpoint("N", "Retries of a read on transient errors.", min=0, max=MOST_RETRIES)
-    use: bool = own.flag("Make it the active context.")
-    overwrite: bool = own.flag("Overwrite a context of that name.")
+    client_cert: Text = _endpoint("FILE", "Client certificate (PEM) for rocketmqs:// servers.")
+    client_key: Text = _endpoint("FILE", "Private key (PEM), if not in the certificate file.")
+    tls_name: Text = _endpoint("NAME", "Name expected in server certificates, if not the host name.")
+    proxy: Texts = _endpoint("HOST[:8080]", "Remoting port of a Proxy, to list its consumers; repeatable.")
+    map_address: Texts = _endpoint("FROM=TO", "Reach address FROM at TO, for example through a tunnel; repeatable.")
+    source_timeout: Text = _endpoint("TIME", "Timeout per request.")
+    source_retries: int | None = _endpoint("N", "Retries per read after a transient error.", min=0, max=MOST_RETRIES)
+    use: bool = own.flag("Make this the active context.")
+    overwrite: bool = own.flag("Overwrite a context of the same name.")
 
 
 class NoneOptions(Options):
-    none: bool = own.flag("No context is active any more.")
+    none: bool = own.flag("Deactivate the active context.")
 
 
 @command
 def add_context(
     *,
-    name: Annotated[str, Argument(metavar="NAME", help="The context's name.", show_default=False)],
+    name: Annotated[str, Argument(metavar="NAME", help="Name of the context.", show_default=False)],
     endpoint: EndpointOptions,
     output: OutputOptions,
 ) -> None:
-    """Name an endpoint: its source, who logs in, and where the secret is.
+    """Add a named endpoint: its source, its user, and the place of its secret.
 
     Examples:
       rmqlb context add prod -s 'rocketmq://10.0.0.1:9876,10.0.0.2:9876' --access-key viewer --secret keyring:rmqlb/prod
@@ -94,7 +92,7 @@ def add_context(
 
 @command
 def list_contexts(output: OutputOptions) -> None:
-    """List the contexts; a star marks the one that commands use here.
+    """List the contexts; a star marks the one in use.
 
     Examples:
       rmqlb context list
@@ -108,13 +106,13 @@ def list_contexts(output: OutputOptions) -> None:
 @command
 def use_context(
     *,
-    name: Annotated[str | None, Argument(metavar="NAME", help="The context.", show_default=False)] = None,
+    name: Annotated[str | None, Argument(metavar="NAME", help="Name of the context.", show_default=False)] = None,
     which: NoneOptions,
     output: OutputOptions,
 ) -> None:
-    """Make a context the active one: it is read by every command that is given no source.
+    """Make a context active: commands without a source read it.
 
-    --context and RMQLB_CONTEXT go before it.
+    --context and RMQLB_CONTEXT override the active context.
 
     Examples:
       rmqlb context use --none
@@ -137,11 +135,11 @@ def use_context(
 def show_context(
     *,
     name: Annotated[
-        str | None, Argument(metavar="NAME", help="The context; default: the active one.", show_default=False)
+        str | None, Argument(metavar="NAME", help="Name of the context; default: the active one.", show_default=False)
     ] = None,
     output: OutputOptions,
 ) -> None:
-    """Show what a context holds; of its secret, where it is.
+    """Show the settings of a context, with the place of its secret.
 
     Examples:
       rmqlb context show
@@ -161,9 +159,10 @@ def show_context(
 
 @command
 def remove_context(
-    name: Annotated[str, Argument(metavar="NAME", help="The context.", show_default=False)], output: OutputOptions
+    name: Annotated[str, Argument(metavar="NAME", help="Name of the context.", show_default=False)],
+    output: OutputOptions,
 ) -> None:
-    """Remove a context; its secret stays where it is.
+    """Remove a context; its secret is not deleted.
 
     Examples:
       rmqlb context remove staging
@@ -260,8 +259,8 @@ app = grouped(
 
 @app.callback()
 def context() -> None:
-    """Name endpoints: a source, who logs in, and where the secret is.
+    """Manage named endpoints: a source, its user, and the place of its secret.
 
-    The active context is read by every command that is given no source. Contexts are in
-    $XDG_CONFIG_HOME/rmqlb/config.yaml, otherwise ~/.config/rmqlb/config.yaml. A secret is never in it.
+    Commands without a source read the active context. Contexts are in $XDG_CONFIG_HOME/rmqlb/config.yaml, otherwise in
+    ~/.config/rmqlb/config.yaml. The file never contains a secret.
     """

@@ -22,40 +22,40 @@ _MOST = 10
 
 
 class DiagnoseOptions(PageOptions, StrategyOptions):
-    group: Texts = own("-g GROUP", "Consumer groups, by name or as 'pay-*'; repeatable.", positional="GROUP")
-    all_groups: bool = own.flag("All groups except RocketMQ's own.")
-    fail_on: Text = own("error|warning", "Exit 3 when a finding at least so grave is found.", for_verb=False)
+    group: Texts = own("-g GROUP", "Consumer groups by name or pattern ('pay-*'); repeatable.", positional="GROUP")
+    all_groups: bool = own.flag("Diagnose all groups except RocketMQ's own.")
+    fail_on: Text = own("error|warning", "Exit 3 if a finding has this severity or worse.", for_verb=False)
     earlier: Texts = _samples(
         "FILE|-",
-        "An earlier snapshot, for changes; repeatable.",
+        "Earlier snapshot, to detect changes; repeatable.",
         stdin="-",
         for_verb=False,
     )
-    every: str = _samples("TIME", "Time between two samples.", "10s", for_verb=False)
+    every: str = _samples("TIME", "Time between samples.", "10s", for_verb=False)
     samples: int | None = _samples(
         "N",
-        "Most samples; default: 3. Fewer where they decide; with --watch no limit.",
+        "Maximum number of samples; default: 3. Fewer are taken if they decide; with --watch, there is no limit.",
         min=1,
         for_verb=False,
     )
-    stacks: bool = _samples.flag("Ask blocked consumers for the stack traces of their consume threads.")
+    stacks: bool = _samples.flag("Collect stack traces of blocked consume threads.")
 
 
 @command
 def diagnose(source: SourceOptions, options: DiagnoseOptions, output: OutputOptions, flag: WatchFlag) -> None:
-    """Say why a consumer group is as it is: the likeliest cause first, with evidence, consequence and remedy.
+    """Diagnose a consumer group: likely causes first, with evidence, consequence and remedy.
 
     Examples:
       rmqlb diagnose -s examples/four-groups.yaml -g dup-svc
       rmqlb diagnose -s examples/four-groups.yaml -g '*-svc' --fail-on error
       rmqlb diagnose -s examples/faults.json --earlier examples/faults-before.json -g ship-svc -o json
 
-    A cause of wrong owners is one whose prediction equals all observed owners. What cannot be decided is unknown, with
-    the reason. From a running cluster more samples are taken, --every TIME, where a change over time
-    decides.
+    A cause explains wrong owners if its prediction matches all observed owners. A check without enough data is unknown,
+    and its reason is shown. If a check depends on a change over time, rmqlb takes more samples of a running cluster,
+    one --every TIME.
 
-    Exit codes: 0 done, 2 usage, 3 a finding is as grave as --fail-on says, 4 a group is not there, an --earlier file is
-    not an earlier look at it, or with --fail-on something is unknown, 5 endpoint unreachable.
+    Exit codes: 0 done, 2 usage, 3 a finding reaches the severity of --fail-on, 4 a group does not exist, an --earlier
+    file is no earlier snapshot of the group, or with --fail-on a check is unknown, 5 endpoint unreachable.
     """
     from rmqlb.model.diagnosis import DiagnosisOfGroups
     from rmqlb.model.result import ERROR, WARNING

@@ -13,34 +13,37 @@ from rmqlb.errors import UsageError
 
 
 class DiffOptions(PageOptions, StrategyOptions):
-    groups: Texts = own("-g --group GLOB", "Consumer groups, by name or as 'pay-*'; repeatable; default: all.")
-    fail_on: Texts = own("CONDITION", "Exit 3 when it is met: 'moved>0', 'unexplained>0'; repeatable.")
-    system: bool = about.flag("RocketMQ's own topics and groups too.")
+    groups: Texts = own("-g --group GLOB", "Consumer groups by name or pattern ('pay-*'); default: all; repeatable.")
+    fail_on: Texts = own("CONDITION", "Exit 3 if a condition holds: 'moved>0', 'unexplained>0'; repeatable.")
+    system: bool = about.flag("Include RocketMQ's own topics and groups.")
 
 
 @command(without=("source", "namesrv_addr", "context"))
 def diff(
     *,
     before: Annotated[
-        str, Argument(metavar="A", help="The first snapshot: a source as for -s, or a context; or a stored plan.")
+        str,
+        Argument(
+            metavar="A", help="First snapshot: a source, a context, or a stored plan. Write the source as for -s."
+        ),
     ],
-    after: Annotated[str, Argument(metavar="B", help="The second, perhaps the live cluster: as A.")],
+    after: Annotated[str, Argument(metavar="B", help="Second snapshot, such as the live cluster; written like A.")],
     source: SourceOptions,
     options: DiffOptions,
     output: OutputOptions,
 ) -> None:
-    """Compare two snapshots of a cluster, or a plan with a snapshot: what changed, and which change moved each queue.
+    """Compare two snapshots of a cluster, or a plan with a snapshot: changes, moved queues and the cause of each move.
 
     Examples:
       rmqlb diff examples/cluster.json examples/cluster-later.json
       rmqlb diff examples/cluster.json examples/cluster-later.json -g 'order-*' --section queues
       rmqlb diff examples/cluster.json examples/cluster-later.json --fail-on 'unexplained>0' -o json
 
-    If A is a plan or a simulation that -o json wrote, its predicted owners are compared with those of B: did it go as
-    planned? Conditions then ask about differences, other-owner, not-yet and unknown.
+    If A is a plan or a simulation from -o json, rmqlb compares its predicted owners with the owners in B. The figures
+    for --fail-on are then differences, other-owner, not-yet and unknown.
 
-    Owners are predicted from A, then with changes from B: consumers, strategy, subscriptions, routes. The fewest that
-    give a queue its new owner explain its move.
+    Otherwise, rmqlb predicts the owners from A and applies changes from B: consumers, strategy, subscriptions, routes.
+    The fewest changes that give a queue its new owner explain its move.
 
     Exit codes: 0 done, 2 usage, 3 a --fail-on condition is met, 4 a snapshot cannot be read, 5 endpoint unreachable.
     """

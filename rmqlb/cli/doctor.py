@@ -16,11 +16,11 @@ def doctor(source: SourceOptions, output: OutputOptions) -> None:
       rmqlb doctor -s examples/cluster.json
       rmqlb doctor -s examples/cluster.json -o json
 
-    For a cluster, name the NameServers as for mqadmin: -n HOST:9876. Each step works, fails, or was not tried; where an
-    option helps, it is named.
+    For a cluster, pass the NameServers as for mqadmin: -n HOST:9876. Each step works, fails or is not tried. If an
+    option can fix a step, the option is shown.
 
-    Exit codes: 0 all steps work, 2 usage, 4 some servers do not work, or the file cannot be read, 5 no NameServer or
-    Dashboard works.
+    Exit codes: 0 all steps work, 2 usage, 4 some servers fail, or the file cannot be read, 5 all NameServers or the
+    Dashboard fail.
     """
     from rmqlb.verbs import doctor as verb
     from rmqlb.views.doctor import doctor_report

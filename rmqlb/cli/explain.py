@@ -15,19 +15,19 @@ def explain(
     *,
     code: Annotated[
         str | None,
-        Argument(metavar="[CODE]", help="Of a finding or an error, or an exit code; without it all are listed."),
+        Argument(metavar="[CODE]", help="Code of a finding or an error, or an exit code; default: list all."),
     ] = None,
     output: OutputOptions,
 ) -> None:
-    """Explain a finding, an error or an exit code: what it means, why it is so, and what to do.
+    """Explain a finding, an error or an exit code: meaning, cause and remedy.
 
-    The code of a finding or an error stands in brackets at the end of its line. Nothing is asked of any server.
+    A line with a finding or an error ends with its code in brackets. The command contacts no server.
 
     Examples:
       rmqlb explain duplicate-client-id
       rmqlb explain 4 -o json
 
-    Exit codes: 0 done, 2 there is no such code.
+    Exit codes: 0 done, 2 the code does not exist.
     """
     from rmqlb.views.explanations import explanation_report, explanations
 

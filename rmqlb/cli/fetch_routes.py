@@ -32,22 +32,22 @@ _AT_ONCE = 8  # contexts' clusters that are read at the same time
 
 
 class FetchOptions(Options):
-    topic: Texts = own("-t GLOB", "Topics, by name or as 'pay-*'; repeatable; default: all.")
+    topic: Texts = own("-t GLOB", "Topics by name or pattern ('pay-*'); default: all; repeatable.")
     group: Texts = own(
-        "-g GLOB", "Consumer groups, by name or as 'pay-*'; repeatable; default: all.", positional="GROUP"
+        "-g GLOB", "Consumer groups by name or pattern ('pay-*'); default: all; repeatable.", positional="GROUP"
     )
-    system: bool = about.flag("RocketMQ's own topics and groups too.")
+    system: bool = about.flag("Include RocketMQ's own topics and groups.")
     evidence: bool = about.flag(
-        "Also what a diagnosis needs of each consumer. Its queues, times, rates and limits; a consumer of several "
-        "groups is asked once per second."
+        "Include the consumer data that diagnose needs. It covers queues, times, rates and limits; a consumer of "
+        "several groups is asked once per second."
     )
-    to: Text = own("PATH", "Write to this file; with --every to this directory.")
-    every: Text = own("TIME", "Time between two samples. Fetches until Ctrl-C.")
-    all_contexts: bool = own.flag("Each context's cluster, into a folder of its own under --to.")
+    to: Text = own("PATH", "Write to this file; with --every, to this directory.")
+    every: Text = own("TIME", "Time between samples. Fetching continues until Ctrl-C.")
+    all_contexts: bool = own.flag("Fetch the cluster of every context. Each gets a folder under --to.")
     redact: bool = own.flag(
-        "Replace all names and addresses. The new names sort as the old ones do, so the owners stay the same."
+        "Replace all names and addresses. The new names sort like the old ones, so the owners stay the same."
     )
-    redact_map: Text = own("FILE", "With --redact: the file that maps old to new names; mode 0600.")
+    redact_map: Text = own("FILE", "File for the map of old to new names; mode 0600. Needs --redact.")
 
 
 @command(formats=_FORMATS, without=("no_pager", "section", "all"))
@@ -56,8 +56,8 @@ def fetch_routes(source: SourceOptions, output: OutputOptions, options: FetchOpt
 
     rmqlb snapshot is the same command.
 
-    What could not be read is listed on stderr and in the snapshot; the rest is written all the same. With -o jsonl each
-    topic and each group is a line of its own, a snapshot of it alone; -s reads all of that, or any lines of it, back.
+    If a part of the cluster cannot be read, the rest is written, and the missing part is listed on stderr and in the
+    snapshot. With -o jsonl, each line is a snapshot of one topic or group; -s reads all lines or some of them.
 
     Examples:
       rmqlb fetch-routes -s rocketmq://127.0.0.1:9876 --evidence --to cluster.json
@@ -67,13 +67,13 @@ def fetch_routes(source: SourceOptions, output: OutputOptions, options: FetchOpt
       rmqlb fetch-routes -s examples/cluster.json -o jsonl
       rmqlb fetch-routes --all-contexts --to snapshots
 
-    With --all-contexts the other contexts are fetched when one fails; the exit code is 4 then.
+    If one context fails under --all-contexts, the others are still fetched, and the exit code is 4.
 
-    With --every each snapshot becomes a file in a folder of its date, for rmqlb pipeline. When a fetch fails after the
-    first one, rmqlb reports it and tries again.
+    With --every, each snapshot becomes a file in a folder of its date, for rmqlb pipeline. If a fetch fails after the
+    first one, rmqlb reports the error and tries again.
 
-    Under --redact the numbers, times and client versions stay; stack traces do not. CONSISTENT_HASH hashes names, so
-    it assigns queues to other consumers then; every other strategy assigns each queue to the same one.
+    --redact keeps numbers, times and client versions, and drops stack traces. CONSISTENT_HASH hashes names, so it
+    assigns queues to other consumers after --redact; every other strategy assigns each queue to the same consumer.
 
     Exit codes: 0 done, 2 usage, 4 incomplete, 5 endpoint unreachable.
     """

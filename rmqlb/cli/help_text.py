@@ -14,8 +14,11 @@ from rmqlb.cli import click
 
 _NUMBERS = {"int": "N", "int range": "N", "float": "X", "float range": "X"}
 SHARED_PANELS = ("Connection", "Login", "TLS", "Output")
-_LAST_PANELS = ("What to look at", "What to show", "Replay", *SHARED_PANELS)
+_LAST_PANELS = ("Input", "Filters", "Replay", *SHARED_PANELS)
 """The panels that follow those of the command itself."""
+
+SAME_AS = "Same as "
+"""Beginning of the text of an argument that repeats an option; only the usage line shows the argument."""
 
 _COMMON = (
     *("--source", "--namesrv-addr", "--context", "--output", "--section", "--all", "--quiet", "--watch", "--fail-on"),
@@ -39,7 +42,7 @@ class RichHelp(click.Command):
         shown.add_help_option = False
         shown.help = command_help(self.help or "")
         is_group = hasattr(self, "commands")
-        shown.params = [] if is_group else _in_few_panels(self.params, _path(ctx))
+        shown.params = [] if is_group else _in_few_panels(self.params)
         if not is_group:
             shared = any(_panel(each) in SHARED_PANELS for each in self.params)
             more = "`rmqlb options` lists connection, TLS, login and output options · " if shared else ""
@@ -80,9 +83,9 @@ def _is_own_or_common(parameter: click.Parameter) -> bool:
     return _panel(parameter) not in SHARED_PANELS or max(parameter.opts, key=len) in _COMMON
 
 
-def _in_few_panels(parameters: Sequence[click.Parameter], command: str) -> list[click.Parameter]:
+def _in_few_panels(parameters: Sequence[click.Parameter]) -> list[click.Parameter]:
     """The options of a command itself, and common ones; a small panel is not worth its frame."""
-    found = [brief(each, command) for each in parameters if _is_own_or_common(each)]
+    found = [brief(each) for each in parameters if _is_own_or_common(each)]
     sizes = Counter(map(_panel, found))
     least = 4 if len(found) <= _MANY else 7
     for each in found:
@@ -91,14 +94,13 @@ def _in_few_panels(parameters: Sequence[click.Parameter], command: str) -> list[
     return found
 
 
-def brief(parameter: click.Parameter, command: str) -> click.Parameter:
+def brief(parameter: click.Parameter) -> click.Parameter:
     """A copy of an option that fits a line: its first sentence, without what the manual page has besides."""
     shown = copy(parameter)
     text, default = getattr(parameter, "help", None) or "", parameter.default
     is_told = not (parameter.required or callable(default) or isinstance(default, bool | list | tuple | None))
     text = brief_text(f"{_first_sentence(text)}; default: {default}." if is_told else text)
-    if "--event" in parameter.opts:
-        text = f"{text} Verbs: {', '.join(known_names(command, '--event'))}."
+    shown.hidden = text.startswith(SAME_AS)  # type: ignore[attr-defined]
     shown.help, shown.show_envvar, shown.show_default = _escaped(text), False, False  # type: ignore[attr-defined]
     shown.metavar = _brief_metavar(parameter.metavar) if parameter.metavar else _NUMBERS.get(parameter.type.name)
     shown.type = click.STRING if shown.metavar else parameter.type

@@ -21,16 +21,16 @@ def main(
         bool, typer.Option("-V", "--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
-    """Know, before it happens, what a RocketMQ cluster's clients will do with their queues.
+    """Predict, explain and simulate which RocketMQ consumers get which queues.
 
-    A source (-s) is the NameServers' or a Dashboard's URL, a file, or - for stdin. rmqlb only reads; it changes
-    nothing.
+    A source (-s) is the URL of NameServers or of a Dashboard, a file, or - for stdin. rmqlb only reads the cluster and
+    never changes it.
 
     Examples:
       rmqlb show-groups -s examples/cluster.json
       rmqlb plan-rebalance -s examples/cluster.json --group order-svc --add 1
 
-    rmqlb COMMAND --help describes a command, rmqlb options what commands share; -V is the version.
+    rmqlb COMMAND --help describes a command, rmqlb options lists shared options, -V is the version.
 
     Exit codes: 0 done, 1 unexpected failure, 2 usage, 3 a --fail-on condition is met or a limit of a policy failed,
     4 data is missing or contradictory, 5 endpoint unreachable, 130 interrupted.

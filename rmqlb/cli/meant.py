@@ -36,7 +36,7 @@ _OPTIONS: Mapping[str, str] = {
     **dict.fromkeys(("format", "out", "output-format"), "write -o FORMAT, as -o json"),
     **dict.fromkeys(("namespace", "ns"), "write it in the name, as in -g 'NAMESPACE%GROUP'"),
     **dict.fromkeys(("timeout", "request-timeout"), "write --source-timeout 5s for a request, --deadline 1m for all"),
-    **dict.fromkeys(("verbose", "v", "vv", "trace"), "--all lists every row, --explain says why where it is offered"),
+    **dict.fromkeys(("verbose", "v", "vv", "trace"), "--all lists every row, --explain shows why where it is offered"),
     **dict.fromkeys(("limit", "head", "max-rows"), "write rmqlb … -o plain | head"),
     **dict.fromkeys(
         ("replicas", "scale", "consumer-count", "instances"), "write rmqlb plan-rebalance GROUP --scale-to N"

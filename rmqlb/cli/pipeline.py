@@ -32,59 +32,63 @@ _warehouse, _spark, _fleet = map(Panel, ("Warehouse", "Spark", "Fleet"))
 class WarehouseOptions(Options):
     warehouse: Text = _warehouse(
         "-w DIR|URI",
-        "A folder that all of Spark's machines see, or a URI that Hadoop reads: hdfs://, s3a://.",
+        "Warehouse directory or URI. All Spark machines must see the directory; a URI is one for Hadoop, such as "
+        "hdfs:// or s3a://.",
         envvar="RMQLB_WAREHOUSE",
     )
     force: bool = _warehouse.flag("Rebuild even if up to date.")
     master: str = _spark(
-        "URL", "local[N], spark://HOST:7077, yarn or k8s://….", "local[*]", envvar="RMQLB_SPARK_MASTER"
+        "URL", "Spark master: local[N], spark://HOST:7077, yarn or k8s://….", "local[*]", envvar="RMQLB_SPARK_MASTER"
     )
-    conf: Texts = _spark("KEY=VALUE", "A setting of Spark's; repeatable.")
-    log_file: Text = _spark("FILE", "Where Spark's log goes; default: in ~/.local/state/rmqlb.")
+    conf: Texts = _spark("KEY=VALUE", "Spark setting; repeatable.")
+    log_file: Text = _spark("FILE", "File for Spark's log; default: in ~/.local/state/rmqlb.")
 
 
 class FleetOptions(StrategyOptions):
-    strategy: Texts = _fleet("STRATEGY", "Strategy to compare with the present one; repeatable.")
-    policy: Text = _fleet("-p FILE", "Rules and waivers as check reads them, for all clusters.")
-    expect: Text = _fleet("FILE", "The clusters that must report, one name a line.")
+    strategy: Texts = _fleet("STRATEGY", "Allocation strategy to compare with the present one; repeatable.")
+    policy: Text = _fleet("-p FILE", "Policy file with rules and waivers for all clusters.")
+    expect: Text = _fleet("FILE", "File of clusters that must report, one name per line.")
 
 
 class ReportOptions(Options):
-    to: str = own("DIR", "Write to this folder.", "rmqlb-report")
+    to: str = own("DIR", "Write to this directory.", "rmqlb-report")
 
 
 class IngestOptions(Options):
     cluster: Text = own(
-        "NAME", "The cluster that the files are of; default: cluster=NAME in the path, otherwise its brokers' cluster."
+        "NAME", "Cluster of the files. Default: cluster=NAME in the path, otherwise the cluster of its brokers."
     )
-    keep: Text = _warehouse("DAYS", "Drop nights older than this, as 90d, but no cluster's last night.")
+    keep: Text = _warehouse(
+        "DAYS", "Age from which nights are dropped, such as 90d. The last night of each cluster stays."
+    )
 
 
-Paths = Annotated[list[str], Argument(metavar="PATH…", help="Files, folders, patterns, URIs.", show_default=False)]
+Paths = Annotated[list[str], Argument(metavar="PATH…", help="Files, folders, patterns or URIs.", show_default=False)]
 
 
 @command
 def ingest(paths: Paths, read: IngestOptions, where: WarehouseOptions, output: OutputOptions) -> None:
     """Read snapshots into the tables snapshots, groups, queues and quarantine.
 
-    A path is a file, a folder, a pattern or a URI, of rmqlb's snapshots (JSON, YAML, JSON lines, gzip). The folder
-    `cluster=NAME/date=YYYY-MM-DD` names a file's cluster and night; several routes and answers in it make one snapshot.
-    A file is known again by name, size and time. What cannot be read goes to quarantine, with the reason.
+    A path is a file, a folder, a pattern or a URI with rmqlb snapshots (JSON, YAML, JSON lines, gzip). The folder
+    `cluster=NAME/date=YYYY-MM-DD` sets the cluster and the night of its files; several routes and answers in it make
+    one snapshot. Files already ingested are recognized by name, size and time. Unreadable input goes to quarantine,
+    with the reason.
 
     Examples:
       rmqlb pipeline ingest -w warehouse snapshots/
       rmqlb pipeline ingest -w warehouse --cluster east 'east/2026-11-*.json.gz'
 
-    Exit codes: 0 done, 2 usage, 4 nothing is there to read, 5 master or storage cannot be reached.
+    Exit codes: 0 done, 2 usage, 4 no input found, 5 master or storage cannot be reached.
     """
     _run("ingest", where, output, paths=paths, read=read)
 
 
 @command
 def judge(fleet: FleetOptions, where: WarehouseOptions, output: OutputOptions) -> None:
-    """Compute assignments, figures, findings, losses and changes of the nights that have new snapshots.
+    """Compute assignments, figures, findings, losses and changes for the nights with new snapshots.
 
-    A group is judged under the strategy that it runs. The last night is judged again when other options are given;
+    Each group is judged under its current strategy. With other options than before, the last night is judged again;
     --force judges every night.
 
     Examples:
@@ -99,7 +103,7 @@ def judge(fleet: FleetOptions, where: WarehouseOptions, output: OutputOptions) -
 
 @command(without=("strategy_options",))
 def report(to: ReportOptions, fleet: FleetOptions, where: WarehouseOptions, output: OutputOptions) -> None:
-    """Write a page for the fleet, and one for each cluster.
+    """Write a report page for the fleet, and one for each cluster.
 
     Examples:
       rmqlb pipeline report -w warehouse --to report
@@ -119,9 +123,9 @@ def run(
     where: WarehouseOptions,
     output: OutputOptions,
 ) -> None:
-    """Ingest, judge and report.
+    """Run ingest, judge and report in one step.
 
-    Besides the common formats there is -o prometheus. The first line is the verdict on the last night.
+    In addition to the common formats, there is -o prometheus. The first line is the verdict on the last night.
 
     Examples:
       rmqlb pipeline run -w warehouse snapshots/ --policy examples/policy.yaml --keep 90d
@@ -253,9 +257,9 @@ app = grouped("pipeline", {"ingest": ingest, "judge": judge, "report": report, "
 
 @app.callback()
 def pipeline() -> None:
-    """Watch a whole fleet on Spark, night by night.
+    """Analyse a whole fleet on Spark, night by night.
 
-    Snapshots of all clusters become tables of plain Parquet: who owns which queue, figures and findings of every group,
-    what a lost consumer, host or broker would do, and what has changed since the night before. `run` does all steps.
-    It needs the extra packages of rmqlb[pipeline].
+    The pipeline turns snapshots of all clusters into Parquet tables: the owner of each queue, figures and findings of
+    each group, the effect of a lost consumer, host or broker, and changes since the previous night. `run` does all
+    steps. Install rmqlb[pipeline] first.
     """

@@ -16,25 +16,27 @@ if TYPE_CHECKING:
 
 class PlanOptions(PageOptions, ChangeOptions, PopOptions, GroupsOptions):
     strategy: Texts = about(
-        "STRATEGY|all", "Or FILE.py:NAME, which is run; repeatable, to compare; default: as consumers report or show."
+        "STRATEGY|all",
+        "Allocation strategy, or FILE.py:NAME. FILE.py is run; repeatable, to compare; default: as "
+        "consumers report or show.",
     )
-    fail_on: Texts = written("CONDITION", "Exit 3 when it is met: 'idle>0', 'moved>50%'; repeatable.")
-    timeline: bool = written.flag("Also the picture of the change over time, simulated.", for_verb=False)
+    fail_on: Texts = written("CONDITION", "Exit 3 if a condition holds: 'idle>0', 'moved>50%'; repeatable.")
+    timeline: bool = written.flag("Also simulate the change and draw its timeline.", for_verb=False)
     changed: bool = written.flag("Show only queues that change.", for_verb=False)
 
 
 @command
 def plan_rebalance(source: SourceOptions, options: PlanOptions, output: OutputOptions, watching: WatchOptions) -> None:
-    """Show which queues move: consumers, strategy, brokers or queue counts change.
+    """Plan a change of consumers, strategy, brokers or queue counts: which queues move.
 
     Examples:
       rmqlb plan-rebalance -s examples/cluster.json --group order-svc --add 1
+      rmqlb plan-rebalance -s examples/cluster.json -g '*-svc' --scale-to 5
       rmqlb plan-rebalance -s examples/cluster.json --group order-svc --remove-broker broker-b --strategy all
       rmqlb plan-rebalance -s examples/cluster.json --group order-svc --add 1 -o json --fail-on 'moved>50%'
       rmqlb plan-rebalance -s examples/cluster.json -g order-svc -g bill-svc --remove-broker broker-b
-      rmqlb plan-rebalance -s examples/cluster.json -g '*-svc' --scale-to 5
 
-    Exit codes: 0 done, 2 usage, 3 a --fail-on condition is met, 4 group, topic or consumers are not there
+    Exit codes: 0 done, 2 usage, 3 a --fail-on condition is met, 4 group, topic or consumers are missing
     or a server did not answer, 5 endpoint unreachable.
     """
     from rmqlb.verbs import plan_rebalance as verb

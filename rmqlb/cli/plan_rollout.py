@@ -11,15 +11,21 @@ _rollout = Panel("Rollout")
 
 
 class RolloutOptions(MemberOptions, GroupOptions):
-    restart: Texts = _rollout("ID|all", "A consumer, or a pattern of them, that restarts; repeatable; default: all.")
-    to_strategy: Text = _rollout("STRATEGY", "What they come back with; or FILE.py:NAME.")
-    down: str = _rollout("TIME", "How long each is away.", "15s")
-    pauses: str = _rollout("--pause TIME,…", "To try, from one going down to the next.", "10s,30s,60s")
-    at_once: str = _rollout("N,…", "To try: how many go down together.", "1")
-    order: Text = _rollout("ID,ID,…", "An order of all of them, to try besides others.")
-    ids: Text = _rollout("new|same", "Whether ids of the form host@pid#time change with the restart; default: new.")
-    trials: str = _rollout("N", "Simulations of each choice.", "20")
-    fail_on: Texts = written("CONDITION", "Exit 3 when the best choice meets it: 'misassigned>0'; repeatable.")
+    restart: Texts = _rollout("ID|all", "Consumers to restart, by ID or pattern; default: all; repeatable.")
+    to_strategy: Text = _rollout("STRATEGY", "Strategy after the restart, or FILE.py:NAME.")
+    down: str = _rollout("TIME", "Downtime of each consumer.", "15s")
+    pauses: str = _rollout("--pause TIME,…", "Pauses to try between two stops.", "10s,30s,60s")
+    at_once: str = _rollout("N,…", "Batch sizes to try: consumers stopped at once.", "1")
+    order: Text = _rollout(
+        "ID,ID,…", "Restart order to try in addition to others. It lists all consumers that restart."
+    )
+    ids: Text = _rollout(
+        "new|same", "Client IDs after a restart; default: new. Applies to IDs of the form host@pid#time."
+    )
+    trials: str = _rollout("N", "Number of simulations per choice.", "20")
+    fail_on: Texts = written(
+        "CONDITION", "Exit 3 if a condition holds: 'misassigned>0'. The best choice decides; repeatable."
+    )
 
     def arguments(self) -> dict[str, Any]:
         order = {} if self.order is None else {"order": [part.strip() for part in self.order.split(",")]}
@@ -28,13 +34,13 @@ class RolloutOptions(MemberOptions, GroupOptions):
 
 @command
 def plan_rollout(source: SourceOptions, options: RolloutOptions, output: OutputOptions) -> None:
-    """Find the best order and pause of a rolling restart: the least gaps and overlaps, with a new strategy too.
+    """Plan a rolling restart: the order and pause with the smallest gaps and overlaps.
 
     Examples:
       rmqlb plan-rollout -s examples/cluster.json --group order-svc --pause 30s,60s
-      rmqlb plan-rollout -s examples/cluster.json --group order-svc --to-strategy AVG_BY_CIRCLE --pause 60s
+      rmqlb plan-rollout -s examples/cluster.json -g order-svc --to-strategy AVG_BY_CIRCLE --pause 60s
 
-    Exit codes: 0 done, 2 usage, 3 a --fail-on condition is met, 4 group, topic or consumers are not there,
+    Exit codes: 0 done, 2 usage, 3 a --fail-on condition is met, 4 group, topic or consumers are missing,
     5 endpoint unreachable.
     """
     from rmqlb.verbs import plan_rollout as verb

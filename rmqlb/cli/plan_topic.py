@@ -9,39 +9,44 @@ from rmqlb.cli.common.show_or_watch import show_verb
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.cli.exit_codes import ExitCode
 
-_change, _keys = Panel("What changes"), Panel("Keys")
+_change, _keys = Panel("Changes"), Panel("Keys")
 _MOST_STEPS = 6
 
 
 class TopicOptions(StrategyOptions):
-    topic: Text = own("-t TOPIC", "Topic that changes.", positional="TOPIC")
-    queues: Text = _change("N", "Read and write queues on each broker.")
+    topic: Text = own("-t TOPIC", "Topic to change.", positional="TOPIC")
+    queues: Text = _change("N", "Read and write queues per broker.")
     add_brokers: Texts = _change(
         "--add-broker NAME[:READ[:WRITE]]",
-        "A broker that gets queues. Counts default to the others'; repeatable.",
+        "Broker to add to the route. Queue counts default to those of the other brokers; repeatable.",
     )
-    drain_brokers: Texts = _change("--drain-broker NAME", "A broker that loses its queues; repeatable.")
-    move_to_cluster: Text = _change("CLUSTER", "All queues to this cluster's brokers.")
+    drain_brokers: Texts = _change("--drain-broker NAME", "Broker to drain; it loses its queues; repeatable.")
+    move_to_cluster: Text = _change("CLUSTER", "Cluster to move all queues to.")
     message_type: Text = _change(
         "TYPE",
-        "Message type on new brokers. One of normal, fifo, delay, transaction, mixed, priority or lite; default: as a "
-        "running broker reports.",
+        "Message type on new brokers. One of normal, fifo, delay, transaction, mixed, priority or lite; default: as "
+        "reported by a running broker.",
     )
-    unordered: bool = _change.flag("No message is sent by key. Leaves out the steps that hold producers.")
+    unordered: bool = _change.flag("Plan for messages without keys. The plan then has no steps that hold producers.")
     groups: Texts = own(
-        "-g --group GROUP", "Consumer groups, by name or as 'pay-*'; repeatable; default: all that read the topic."
+        "-g --group GROUP", "Consumer groups by name or pattern ('pay-*'); default: all of the topic; repeatable."
     )
-    strategy: Text = about("STRATEGY", "Strategy of the groups, or FILE.py:NAME, which is run; default: as reported.")
-    sdks: Texts = _keys("--sdk SDK[@VERSION]", "Client library of the producers, as go. Repeatable; default: all.")
+    strategy: Text = about(
+        "STRATEGY", "Allocation strategy of the groups, or FILE.py:NAME. FILE.py is run; default: as reported."
+    )
+    sdks: Texts = _keys("--sdk SDK[@VERSION]", "Client library of the producers, such as go; default: all; repeatable.")
     proxy_mode: str = _keys(
-        "local|cluster", "How gRPC producers' Proxy runs: local, in each broker; cluster, separately.", "local"
+        "local|cluster",
+        "Proxy mode of gRPC producers: local or cluster. A local Proxy runs in each broker, a cluster Proxy "
+        "separately.",
+        "local",
     )
     rates_since: Text = about(
         "--earlier FILE",
-        "An earlier snapshot, for rates. How fast groups read shows how long the change takes.",
+        "Earlier snapshot, to compute rates. Consumption rates show how long the change takes.",
         stdin="-",
     )
-    check_step: int | None = own("N", "Exit 3 while step N must wait.", min=1, max=_MOST_STEPS)
+    check_step: int | None = own("N", "Check step N; exit 3 while it must wait.", min=1, max=_MOST_STEPS)
     keys: Text = _keys("FILE|-", "Message keys, one per line.", stdin="-", for_verb=False)
 
     def arguments(self) -> dict[str, Any]:
@@ -52,18 +57,18 @@ class TopicOptions(StrategyOptions):
 
 @command
 def plan_topic(source: SourceOptions, options: TopicOptions, output: OutputOptions) -> None:
-    """Plan a change of a topic's queues: steps, the mqadmin commands to copy, and what to wait for.
+    """Plan a change of a topic's queues: the steps, their mqadmin commands, and the waits between them.
 
     Examples:
       rmqlb plan-topic -s examples/cluster.json --topic OrderEvents --queues 16
       rmqlb plan-topic -s examples/cluster.json --topic Skewed --drain-broker broker-b --keys examples/keys.txt
       rmqlb plan-topic -s examples/cluster.json --topic OrderEvents --queues 8 --check-step 6
 
-    Nothing is run: the commands are printed. With the same options the numbers of the steps stay the same, and steps
-    whose change the route has already are shown as done.
+    rmqlb prints the commands and runs none of them. With the same options, each step keeps its number, and a step that
+    the route already contains is shown as done.
 
-    Exit codes: 0 done, 2 usage, 3 what --check-step waits for does not hold, 4 the topic is not there or whether the
-    step holds is unknown, 5 endpoint unreachable.
+    Exit codes: 0 done, 2 usage, 3 the step of --check-step must wait, 4 the topic does not exist or the state of the
+    step is unknown, 5 endpoint unreachable.
     """
     from rmqlb.verbs import plan_topic as verb
     from rmqlb.views.plan_topic import topic_plan_report

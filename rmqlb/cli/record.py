@@ -16,52 +16,53 @@ _replay = Panel("Replay")
 
 
 class RecordOptions(PictureOptions, StrategyOptions):
-    group: Text = own("-g GROUP", "Consumer group.", positional="GROUP")
-    topic: Texts = own("-t TOPIC", "Topics; repeatable; default: the group's topics.")
-    every: Text = about("TIME", "Time between two samples. At least 1s; default: 1s.")
+    group: Text = own("-g GROUP", "Consumer group to record.", positional="GROUP")
+    topic: Texts = own("-t TOPIC", "Topics by name; default: the group's topics; repeatable.")
+    every: Text = about("TIME", "Time between samples; at least 1s; default: 1s.")
     until: Text = about(
         "converged|TIME",
-        "End when the group has changed and is converged, after a time (90s), or at one (2026-11-22T16:00:00Z).",
+        "Stop when converged, after a time, or at a moment. With converged, the group must have changed; a time is "
+        "90s, a moment 2026-11-22T16:00:00Z.",
     )
-    for_: Text = about("TIME", "End after it whatever happens; default 10m.")
+    for_: Text = about("TIME", "Duration of the recording; default: 10m. With --until, it may end earlier.")
     event_at: Text = about(
-        "TIME", "When the event happened, as 2026-11-22T16:00:00.250Z; default: the first change seen."
+        "TIME", "Time of the event; default: the first observed change. Write it as 2026-11-22T16:00:00.250Z."
     )
-    fail_on: Texts = shown(
-        "CONDITION", "Exit 3 when it is met: 'differences>0', 'longest-gap-at-most-ms>5000'; repeatable."
-    )
+    fail_on: Texts = shown("CONDITION", "Exit 3 if a condition holds: 'differences>0'; repeatable.")
     against: Texts = _replay(
         "FILE|-",
-        "Compare with this plan, or simulation (several are its trials), that -o json wrote before.",
+        "Plan or simulation to compare with, from -o json. Several simulations count as trials of one.",
         stdin="-",
     )
-    tolerance: str = _replay("TIME", "So much earlier or later than predicted is as predicted.", "1s")
-    replay: Text = _replay("FILE|-", "Show a recording again that -o json wrote, instead of a live group.", stdin="-")
+    tolerance: str = _replay("TIME", "Time difference that still counts as predicted.", "1s")
+    replay: Text = _replay("FILE|-", "Recording to show again, from -o json. It replaces a live group.", stdin="-")
 
 
 @command
 def record(source: SourceOptions, options: RecordOptions, output: OutputOptions) -> None:
-    """Record the owners of a live group's queues while something happens.
+    """Record the queue owners of a live group during a change.
 
     Examples:
       rmqlb record -s rocketmq://127.0.0.1:9876 -g order-svc --until converged
       rmqlb record --replay examples/recording.json
       rmqlb record --replay examples/recording.json --section changes --fail-on 'unassigned>0'
 
-    It looks every second. A change lies between the request of the last look that showed the former owner and the last
-    answer of the first look that shows the new one; of a gap the longest and the shortest possible length are shown.
-    A consumer that does not answer has unknown queues, and a look that fails is a gap in what is known; neither ends
-    it. Ctrl-C does, with what was seen so far and exit code 0. -o jsonl writes each change when it is seen.
+    rmqlb takes a sample every second, or every --every. A change happened between the request of the last sample with
+    the old owner and the last response of the first sample with the new owner, so gaps have a shortest and a longest
+    possible length. If a consumer does not answer, its queues are unknown; if a sample fails, nothing is known of its
+    time. The recording continues in both cases. Ctrl-C ends it with exit code 0 and shows the samples so far. With
+    -o jsonl, each change is written when it is observed.
 
-    Converged: each queue has one owner, in two looks the one that the reported strategy predicts; where none can be
-    predicted, the same one for 25 s. --until converged waits for a first change. --for ends it in any case.
+    A group has converged when each queue has one owner, and two samples show the owner that the reported strategy
+    predicts. If no owner can be predicted, the owner must stay the same for 25 s. --until converged waits for a first
+    change. --for ends the recording in any case.
 
-    --against says of each queue whether it was as predicted, earlier, later, with another owner or not yet moved. Times
-    of a simulation count from --event-at, or from when the consumer that leaves first has left, otherwise from the
-    first change of an owner.
+    --against compares each queue with the prediction: as predicted, earlier, later, with another owner, or not yet
+    moved. Times of a simulation count from --event-at. Without it, they count from the departure of the consumer that
+    leaves first, otherwise from the first change of an owner.
 
-    Exit codes: 0 done, 2 usage, 3 a --fail-on condition is met, 4 the group is not there or its consumers do not share
-    its queues, 5 endpoint unreachable at the first look.
+    Exit codes: 0 done, 2 usage, 3 a --fail-on condition is met, 4 the group does not exist or its consumers do not
+    share its queues, 5 endpoint unreachable at the first sample.
     """
     from msgspec.structs import replace
 

@@ -14,20 +14,20 @@ def schema(
     *,
     of: Annotated[
         list[str] | None,
-        Argument(metavar="[COMMAND]", help="A command, or the name of a result; without it all are listed."),
+        Argument(metavar="[COMMAND]", help="Command or result name; default: list all."),
     ] = None,
     output: OutputOptions,
 ) -> None:
-    """Print the JSON Schema (2020-12) of what a command prints with -o json.
+    """Print the JSON Schema (2020-12) of a command's JSON output.
 
-    A schema comes as JSON unless another format is asked for: -o yaml is the same, the others list its keys.
+    The schema is JSON by default, and YAML with -o yaml. Other formats list its keys.
 
     Examples:
       rmqlb schema
       rmqlb schema plan-rebalance
       rmqlb schema rmqlb/snapshot -o table
 
-    Exit codes: 0 done, 2 there is no such result.
+    Exit codes: 0 done, 2 the result does not exist.
     """
     from rmqlb.cli.results import RESULTS, result_names, result_of
     from rmqlb.views.formats.machine import as_json, as_yaml

@@ -7,37 +7,41 @@ from rmqlb.cli.common.terminal import Terminal
 from rmqlb.errors import UsageError
 from rmqlb.model.snapshot import Wanted
 
-_change = Panel("What changes")
+_change = Panel("Changes")
 
 
 class KeyOptions(Options):
     topic: Text = own("-t TOPIC", "Topic of the messages.", positional="TOPIC")
-    key: Texts = own("-k KEY", "A message group or sharding key; repeatable.")
-    keys: Text = own("FILE|-", "Message keys, one per line, besides --key.", stdin="-")
+    key: Texts = own("-k KEY", "Message group or sharding key; repeatable.")
+    keys: Text = own("FILE|-", "Message keys, one per line, in addition to --key.", stdin="-")
     sdk: Texts = about(
-        "SDK[@VERSION]", "Client library of the producers, as go or go-grpc@5.1.4; repeatable; default: all."
+        "SDK[@VERSION]",
+        "Client library of the producers, such as go; default: all; repeatable. Versions are written as go-grpc@5.1.4.",
     )
     proxy_mode: str = about(
-        "local|cluster", "How gRPC producers' Proxy runs: local, in each broker; cluster, separately.", "local"
+        "local|cluster",
+        "Proxy mode of gRPC producers: local or cluster. A local Proxy runs in each broker, a cluster Proxy "
+        "separately.",
+        "local",
     )
     add_broker: Texts = _change(
         "NAME[:READ[:WRITE]]",
-        "A broker that gets queues of the topic, the last one in its route; counts default to the others'.",
+        "Broker to add to the route, in last place. Queue counts default to those of the other brokers.",
     )
-    remove_broker: Texts = _change("NAME", "A broker that is lost.")
-    write_queues: Texts = _change("[BROKER=]N", "New number of write queues.")
+    remove_broker: Texts = _change("NAME", "Broker to remove from the route.")
+    write_queues: Texts = _change("[BROKER=]N", "Write queues of each broker or of BROKER.")
 
 
 @command(without=("proxy",))
 def select_queue(source: SourceOptions, chosen: KeyOptions, output: OutputOptions) -> None:
-    """Show which queue each message group or sharding key goes to, SDK by SDK.
+    """Show the queue of each message group or sharding key, for each SDK.
 
     Examples:
       rmqlb select-queue -s examples/cluster.json --topic Skewed --key order-1 --key order-2
       rmqlb select-queue -s examples/cluster.json --topic Skewed --keys examples/keys.txt --sdk java --sdk go
       rmqlb select-queue -s examples/cluster.json --topic Skewed --keys examples/keys.txt --write-queues 16
 
-    Exit codes: 0 done, 2 usage, 4 the topic is not there or has no writable queue, 5 endpoint unreachable.
+    Exit codes: 0 done, 2 usage, 4 the topic does not exist or has no writable queue, 5 endpoint unreachable.
     """
     from rmqlb.engine.plan.changes import Changes, change_routes, describe
     from rmqlb.engine.send.findings import keyed_findings

@@ -21,19 +21,21 @@ from rmqlb.model.snapshot import Wanted
 
 class ShowGroupsOptions(PageOptions, StrategyOptions):
     groups: Texts = own(
-        "-g --group GLOB", "Consumer groups, by name or as 'pay-*'; repeatable; default: all.", positional="GROUP"
+        "-g --group GLOB", "Consumer groups by name or pattern ('pay-*'); default: all; repeatable.", positional="GROUP"
     )
-    severity: Text = shown("SEVERITY", "Only groups with a finding at least so grave: error, warning or info.")
-    max_lag: int = own("N", "Unread messages above which a group is lagging.", MAX_LAG, min=0)
-    policy: Text = own("-p FILE|-", "A policy whose limits of lag go before --max-lag.", stdin="-")
-    fail_on: Texts = own("CONDITION", "Exit 3 when it is met: 'groups-with-errors>0', 'lag[G]>1000'; repeatable.")
+    severity: Text = shown(
+        "SEVERITY", "Show only groups with findings this severe or worse. SEVERITY is error, warning or info."
+    )
+    max_lag: int = own("N", "Lag above which a group is lagging.", MAX_LAG, min=0)
+    policy: Text = own("-p FILE|-", "Policy file whose lag limits override --max-lag.", stdin="-")
+    fail_on: Texts = own("CONDITION", "Exit 3 if a condition holds: 'lag[G]>1000'; repeatable.")
 
 
 @command
 def show_groups(
     source: SourceOptions, options: ShowGroupsOptions, output: OutputOptions, watching: WatchOptions
 ) -> None:
-    """Show every consumer group in a line, the worst first.
+    """List consumer groups, one per line, worst first.
 
     Examples:
       rmqlb show-groups -s examples/cluster.json
@@ -41,8 +43,8 @@ def show_groups(
       rmqlb show-groups -s examples/faults.json --severity warning --fail-on 'groups-with-errors>0'
       rmqlb show-groups -s examples/faults.json --max-lag 500 -o wide
 
-    A group is broken when queues have no owner or two, or messages wait; lagging when its lag is above --max-lag;
-    unknown when its owners are, as for consumption by POP; otherwise in order.
+    A group is broken if queues have no owner or two owners, or if messages wait. It is lagging if its lag is above
+    --max-lag, and unknown if its owners are unknown, as in POP mode. Otherwise, it is in order.
 
     Exit codes: 0 done, 2 usage, 3 a --fail-on condition is met, 4 a name or pattern matches no group, a figure of
     --fail-on is unknown, or a server did not answer, 5 endpoint unreachable.
@@ -58,16 +60,16 @@ def show_groups(
 
 @command
 def show_consumers(source: SourceOptions, options: OneGroup, output: OutputOptions, watching: WatchOptions) -> None:
-    """Show a group's consumers: each running process with its address, version, queues and lag.
+    """List the consumers of a group: each process with its address, version, queues and lag.
 
     Examples:
       rmqlb show-consumers -s examples/cluster.json -g order-svc
       rmqlb show-consumers -s examples/cluster.json -g bill-svc -o json
 
-    Two processes that share a client ID are two rows. What a client ID owns is then said of both: each of them reads
-    these queues.
+    Two processes that share a client ID have two rows. Both rows list the queues of the client ID, because both
+    processes consume them.
 
-    Exit codes: 0 done, 2 usage, 4 the group is not there or a server did not answer, 5 endpoint
+    Exit codes: 0 done, 2 usage, 4 the group does not exist or a server did not answer, 5 endpoint
     unreachable.
     """
     from rmqlb.verbs import show_groups as verb
@@ -80,20 +82,21 @@ def show_consumers(source: SourceOptions, options: OneGroup, output: OutputOptio
 
 class OwnersOptions(PopOptions, GroupsOptions):
     strategies: Texts = about(
-        "--strategy STRATEGY|all", "Strategy, or FILE.py:NAME, which is run; repeatable; default: all without settings."
+        "--strategy STRATEGY|all",
+        "Allocation strategy, or FILE.py:NAME. FILE.py is run; default: all without required settings; repeatable.",
     )
 
 
 @command
 def show_owners(source: SourceOptions, options: OwnersOptions, output: OutputOptions, watching: WatchOptions) -> None:
-    """Show which consumer owns each queue, as predicted and as observed.
+    """Show the predicted and the observed owner of each queue.
 
     Examples:
       rmqlb show-owners -s examples/cluster.json --group order-svc
       rmqlb show-owners -s examples/cluster.json --topic OrderEvents --consumers 5 --strategy AVG --section summary
       rmqlb show-owners -s examples/cluster.json -g order-svc -g 'bill-*' --strategy AVG
 
-    Exit codes: 0 done, 2 usage, 4 group, topic or consumers are not there or a server did not
+    Exit codes: 0 done, 2 usage, 4 group, topic or consumers are missing or a server did not
     answer, 5 endpoint unreachable.
     """
     from rmqlb.verbs import show_owners as verb
@@ -106,19 +109,19 @@ def show_owners(source: SourceOptions, options: OwnersOptions, output: OutputOpt
 
 class RouteOptions(Options):
     topics: Texts = own(
-        "-t --topic TOPIC", "Topics; repeatable; default: all topics of the source.", positional="TOPIC"
+        "-t --topic TOPIC", "Topics by name; default: all of the source; repeatable.", positional="TOPIC"
     )
 
 
 @command(without=("proxy",))
 def show_route(source: SourceOptions, output: OutputOptions, watching: WatchOptions, chosen: RouteOptions) -> None:
-    """Show a topic's brokers and queues, as producers and consumers see them.
+    """Show the brokers and queues of topics: writable for producers, readable for consumers.
 
     Examples:
       rmqlb show-route -s examples/cluster.json --topic Skewed
       rmqlb show-route -s examples/cluster.json -o json --section brokers
 
-    Exit codes: 0 done, 2 usage, 4 the topic is not there, 5 endpoint unreachable.
+    Exit codes: 0 done, 2 usage, 4 the topic does not exist, 5 endpoint unreachable.
     """
     from rmqlb.engine.source_findings import route_findings, sighting_findings
     from rmqlb.views.route_view import route_report

@@ -27,22 +27,22 @@ from rmqlb.model.simulate_receive import (
 
 _CLIENTS: tuple[ReceiveClient, ...] = get_args(ReceiveClient)
 
-_happens = Panel("What happens")
+_happens = Panel("Events")
 
 
 class RebalanceOptions(PictureOptions, ChangeOptions, MemberOptions, GroupsOptions):
-    explain: bool = written.flag("List what each consumer does when, and why.")
+    explain: bool = written.flag("Explain the steps of each consumer.")
     events: Texts = _happens(
-        "--event 'VERB WHO@TIME'", "Something that happens, as 'leave ID@30s', or @FILE with one per line; repeatable."
+        "--event 'VERB WHO@TIME'", "Event such as 'leave ID@30s', or @FILE; repeatable. FILE has one event per line."
     )
-    trials: Text = _happens("N", "Also run N times with other phases of the clocks: p50, p95 and max.")
+    trials: Text = _happens("N", "Number of simulations with other clock phases. They give p50, p95 and max.")
     duration: Text = setting("for")
     all_new: bool = setting("all-new")
     broadcasting: bool = setting("broadcasting")
     change_at: str = setting("change-at")
     trial: str = setting("trial")
     fail_on: Texts = written(
-        "CONDITION", "Exit 3 when it is met: 'longest-gap-ms>5000', with --trials of 95 %; repeatable."
+        "CONDITION", "Exit 3 if a condition holds: 'longest-gap-ms>5000'. With --trials, p95 decides; repeatable."
     )
 
     def arguments(self) -> dict[str, Any]:
@@ -53,32 +53,32 @@ class RebalanceOptions(PictureOptions, ChangeOptions, MemberOptions, GroupsOptio
 
 @command
 def simulate_rebalance(source: SourceOptions, options: RebalanceOptions, output: OutputOptions) -> None:
-    """Simulate groups while consumers and brokers come and go: gaps, overlaps and outages of their queues.
+    """Simulate groups while consumers and brokers change: gaps, overlaps and outages of queues.
 
     Examples:
       rmqlb simulate-rebalance -s examples/cluster.json --group order-svc --scale-to 5
-      rmqlb simulate-rebalance -s examples/cluster.json -g order-svc --event 'crash #1@30s' --explain --trials 100
+      rmqlb simulate-rebalance -s examples/cluster.json -g order-svc --event 'crash #1@30s' --explain
       rmqlb simulate-rebalance -s examples/cluster.json -g order-svc --rate 500
       --event 'rolling-restart *@30s, every 60s, down 15s' -o json
-      rmqlb simulate-rebalance -s examples/cluster.json -g order-svc --event 'broker-down broker-b@30s-5m' --orderly
+      rmqlb simulate-rebalance -s examples/cluster.json -g order-svc --event 'broker-down broker-b@30s-5m' --trials 20
       rmqlb simulate-rebalance -s examples/cluster.json -g '*' --event 'restart-broker broker-b@30s, down 1m'
 
-    An event is VERB WHO@TIME, times counting from the start:
+    An event is VERB WHO@TIME, with times from the start of the simulation:
       join ID@T[, strategy S], join N@T with placeholder IDs
       leave ID@T, crash ID@T, host-loss ID@T, pull-stall ID@T
       freeze ID@T or ID@T-T: a stopped process, a long GC pause
-      broker-down NAME@T or NAME@T-T[, with slaves], broker-loss the same
+      broker-down NAME@T or NAME@T-T[, with slaves], broker-loss likewise
       restart-broker NAME@T, down TIME[, with slaves]
-      broker-up NAME@T, a new one NAME[:READ[:WRITE]]@T
+      broker-up NAME@T, or NAME[:READ[:WRITE]]@T for a new broker
       route-change [TOPIC:][BROKER=]READ[/WRITE]@T, in queues per broker
       restart ID@T, down TIME[, as ID]
       rolling-restart ID…@T, every TIME, down TIME[, at once N]
       strategy-change S@T, every TIME, down TIME[, order ID…]
 
-    ID may be a pattern, or #N, the N-th of the first consumers from 0 on.
+    ID may be a pattern, or #N for the N-th of the initial consumers, counting from 0.
     Restarts may end in ', by crash', ', new ids' and ', same ids'.
 
-    Exit codes: 0 done, 2 usage, 3 a --fail-on condition is met, 4 group, topic or consumers are not there,
+    Exit codes: 0 done, 2 usage, 3 a --fail-on condition is met, 4 group, topic or consumers are missing,
     5 endpoint unreachable.
     """
     from rmqlb.cli.common.show_or_watch import conditions_of, judge, require_known
@@ -105,45 +105,54 @@ _group, _arrivals, _failing = map(Panel, ("Consumers", "Messages", "Failures"))
 
 
 class ReceiveOptions(SettingsOptions):
-    broker: Texts = about("NAME:QUEUES", "A broker and its readable queues, instead of a source's route; repeatable.")
+    broker: Texts = about(
+        "NAME:QUEUES", "Broker and its readable queues; repeatable. Brokers replace the source's route."
+    )
     broker_version: str = setting("broker-version")
     type: str = _group(
         "simple|push|pop",
-        "gRPC SimpleConsumer or PushConsumer through a Proxy, or remoting clients in POP mode.",
+        "Consumer type: gRPC simple, gRPC push, or pop. A SimpleConsumer or a PushConsumer uses a Proxy; pop is a "
+        "remoting client in POP mode.",
         "simple",
     )
-    consumers: str = _group("N", "How many consumers the group has.", "1")
-    loops: Text = _group("N", "Receives in parallel of each SimpleConsumer; default: 1.")
+    consumers: str = _group("N", "Consumers of the group.", "1")
+    loops: Text = _group("N", "Parallel receives per SimpleConsumer; default: 1.")
     await_: Text = _group("TIME", "awaitDuration of a SimpleConsumer; default: 20s.")
     invisible: Text = _group(
-        "TIME", "invisibleDuration of a receive, or popInvisibleTime of POP clients; default: 60s."
+        "TIME",
+        "Invisible time of a received message; default: 60s. Sets invisibleDuration of a receive, or popInvisibleTime "
+        "of POP clients.",
     )
-    batch: str = _group("N", "Most messages of one receive.", "32")
-    orderly: bool = _group.flag("The group consumes in order (FIFO).")
-    consume_time: str = _group("TIME", "How long the application takes for a message, then acknowledged.", "0s")
+    batch: str = _group("N", "Maximum number of messages per receive.", "32")
+    orderly: bool = _group.flag("Ordered consumption (FIFO).")
+    consume_time: str = _group("TIME", "Processing time per message, until the ack.", "0s")
     error_pause: str = setting("error-pause")
-    round_trip: str = _group("TIME", "How long a request and its answer are under way.", "1ms")
+    round_trip: str = _group("TIME", "Round-trip time of a request.", "1ms")
     rate: Texts = _arrivals(
         "[BROKER[:QUEUE]=]R",
-        "Messages per second of all queues together, of a broker or of a queue; repeatable. Default: so rare "
-        "that each finds all receives idle; 10 per second while something fails.",
+        "Messages per second in all, per broker or queue. Default: rare enough for each to find all receives "
+        "idle; 10 per second while something fails; repeatable.",
     )
-    messages: Text = _arrivals("N", "How many messages are measured; default: as many as fit --for, or 1000.")
+    messages: Text = _arrivals("N", "Number of messages to measure; default: as many as fit --for, or 1000.")
     for_: Text = _arrivals(
-        "TIME", "Measure what arrives until then; default while something fails: 5 minutes after the last of it."
+        "TIME",
+        "Duration of the simulation. Later messages are not measured; default while something fails: until 5 minutes "
+        "after the last failure.",
     )
     seed: int = setting("seed")
     fail: Texts = _failing(
         "BROKER[@FROM-TO][:KIND]",
-        "A broker, or a pattern of them, that fails: refused (the default) or timeout; repeatable.",
+        "Failing broker or pattern; repeatable. KIND is refused (the default) or timeout.",
     )
     nameserver_notices: Text = setting("nameserver-notices")
-    crash: Texts = _failing("N@TIME", "Consumer N (from 1) dies at this time; repeatable.")
-    target_wait: Text = _arrivals("TIME", "How many receives in parallel keep every wait within this time.")
-    trials: Text = _arrivals("N", "Waits over N simulations with other random parts.")
+    crash: Texts = _failing("N@TIME", "Crash of consumer N (from 1) at TIME; repeatable.")
+    target_wait: Text = _arrivals(
+        "TIME", "Find the receives in parallel for this wait. They keep every wait within TIME."
+    )
+    trials: Text = _arrivals("N", "Number of simulations with other random numbers.")
     trace: bool = written.flag("List every message.")
-    fail_on: Texts = written("CONDITION", "Exit 3 when it is met: 'wait-max>1s', 'wait-p95[broker-b]>5s'; repeatable.")
-    topic: Text = own("-t TOPIC", "The topic that is received from.", positional="TOPIC")
+    fail_on: Texts = written("CONDITION", "Exit 3 if a condition holds: 'wait-p95[broker-b]>5s'; repeatable.")
+    topic: Text = own("-t TOPIC", "Topic to receive from.", positional="TOPIC")
 
     def scenario(self) -> ReceiveScenario:
         """All that needs no route (raises UsageError)."""
@@ -197,7 +206,7 @@ class ReceiveOptions(SettingsOptions):
 
 @command
 def simulate_receive(source: SourceOptions, options: ReceiveOptions, output: OutputOptions) -> None:
-    """Simulate how long messages wait for consumers that receive: gRPC clients through a Proxy, and POP.
+    """Simulate the wait of messages for consumers that receive: gRPC clients of a Proxy, and POP.
 
     Examples:
       rmqlb simulate-receive -s examples/cluster.json --topic OrderEvents --target-wait 1s
@@ -235,17 +244,17 @@ def simulate_receive(source: SourceOptions, options: ReceiveOptions, output: Out
 
 @command(without=("proxy",))
 def simulate_send(source: SourceOptions, options: SendOptions, output: OutputOptions) -> None:
-    """Simulate a producer while brokers fail: the queues it picks, its retries, and the brokers it isolates.
+    """Simulate a producer while brokers fail: its queues, its retries, and the brokers it isolates.
 
     Examples:
       rmqlb simulate-send -s examples/cluster.json --topic OrderEvents --fail broker-b
+      rmqlb simulate-send -s examples/cluster.json -t OrderEvents --fail broker-b:timeout --rate 9
       rmqlb simulate-send -s examples/cluster.json -t OrderEvents --fail broker-b@45s- --rate 9 --compare latency-fault
       rmqlb simulate-send -s examples/cluster.json -t OrderEvents --fail broker-b:timeout --fail-on 'lost>0' -o json
       rmqlb simulate-send -s examples/cluster.json -t OrderEvents --fail 'broker-*@#45-#60' --messages 100 -o jsonl
 
-    A failure is BROKER[@FROM-TO][:KIND]. FROM and TO are times (45s, 1m30s) or message numbers (#45); KIND is
-    refused (the default), timeout, slow=800ms, read-only, a store status or a response code by RocketMQ's name or
-    number.
+    A failure is BROKER[@FROM-TO][:KIND]. FROM and TO are times (45s, 1m30s) or message numbers (#45). KIND is refused
+    (the default), timeout, slow=800ms, read-only, a store status, or the name or number of a RocketMQ response code.
 
     Exit codes: 0 done, 2 usage, 3 a --fail-on condition is met, 4 no route or no queue to write to,
     5 endpoint unreachable.

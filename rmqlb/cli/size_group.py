@@ -15,34 +15,44 @@ from rmqlb.cli.common.terminal import Terminal
 from rmqlb.errors import UsageError
 from rmqlb.model.size_group import MOST_ID_TRIALS, MOST_QUEUES_PER_BROKER, MOST_SIZE, SizeLimits, SizeQuestion
 
-_limits, _sizes, _work = Panel("What is asked for"), Panel("Which sizes"), Panel("Work")
+_limits, _sizes, _work = Panel("Limits"), Panel("Sizes"), Panel("Work")
 
 
 class SizeOptions(SettingsOptions, OneGroupOnTopics):
-    sdk: Text = about("java|go|cpp", "Client library of the consumers; default: as connections say, or java.")
-    max_imbalance: Text = _limits("X", "Most queues of a consumer over the mean, at most; 1 is perfectly even.")
-    no_idle: bool = _limits.flag("Every consumer has a queue.")
-    survive: Text = _limits("K", "The same after any K consumers, or fewer, are lost.")
-    survive_host: bool = _limits.flag("The same after any one host of consumers is lost.")
-    survive_broker: bool = _limits.flag("The same after any one broker is lost.")
-    max_utilisation: Text = _limits(
-        "SHARE", "Share of a consumer's threads that consume, at most; with a rate: 80% by default."
+    sdk: Text = about("java|go|cpp", "Client library of the consumers; default: as reported, or java.")
+    max_imbalance: Text = _limits(
+        "X",
+        "Limit for imbalance; 1 is perfectly even. Imbalance is the largest queue count of a consumer over the mean.",
     )
-    sizes: Text = _sizes("N..M", "Numbers of consumers; default: from 1 to the queues of the largest topic.")
-    queues_per_broker: Text = _sizes("N..M", "Queues of each topic on each broker; default: as many as there are.")
+    no_idle: bool = _limits.flag("Require a queue for every consumer.")
+    survive: Text = _limits(
+        "K", "Tolerate K lost consumers. All limits still hold after the loss of any K consumers or fewer."
+    )
+    survive_host: bool = _limits.flag(
+        "Tolerate one lost host. All limits still hold after the loss of any one consumer host."
+    )
+    survive_broker: bool = _limits.flag(
+        "Tolerate one lost broker. All limits still hold after the loss of any one broker."
+    )
+    max_utilisation: Text = _limits(
+        "SHARE", "Limit for the share of busy consume threads. With a rate, the default is 80%."
+    )
+    sizes: Text = _sizes("N..M", "Consumer counts to try. Default: 1 to the queue count of the largest topic.")
+    queues_per_broker: Text = _sizes("N..M", "Queues per topic and broker to try. Default: the current counts.")
     strategies: Texts = about(
         "--strategy STRATEGY|all",
-        "Or FILE.py:NAME, which is run; repeatable, to compare; default: as consumers report or show.",
+        "Allocation strategy, or FILE.py:NAME. FILE.py is run; repeatable, to compare; default: as "
+        "consumers report or show.",
     )
     rates: Texts = _work("--rate [TOPIC=]R", RATE_HELP)
     rates_since: Text = _work("--earlier FILE", RATES_SINCE_HELP, stdin="-")
-    consume_time: Text = _work("TIME", "How long the listener takes for a message; default: as consumers report it.")
+    consume_time: Text = _work("TIME", "Processing time per message; default: as reported.")
     consume_threads: int = setting("consume-threads")
-    orderly: bool = _work.flag("A queue is consumed by one thread at a time; default: as consumers report it.")
+    orderly: bool = _work.flag("Ordered consumption; default: as reported. One thread at a time consumes a queue.")
     id_sets: str = setting("id-sets")
     id_share: str = setting("id-share")
     seed: int = setting("seed")
-    fail_on: Texts = written("CONDITION", "Exit 3 when it is met: unsatisfied, 'consumers>10'; repeatable.")
+    fail_on: Texts = written("CONDITION", "Exit 3 if a condition holds: unsatisfied, 'consumers>10'; repeatable.")
 
     def arguments(self) -> dict[str, Any]:
         """The verb's arguments: the question, and what depends on the source (raises UsageError)."""
@@ -97,16 +107,16 @@ class SizeOptions(SettingsOptions, OneGroupOnTopics):
 
 @command
 def size_group(source: SourceOptions, options: SizeOptions, output: OutputOptions) -> None:
-    """Find how many consumers a group needs: the fewest, and queues, that are as balanced and robust as asked.
+    """Find how many consumers a group needs: the fewest within limits for balance, load and failures.
 
     Examples:
       rmqlb size-group -s examples/cluster.json --group order-svc
-      rmqlb size-group -s examples/cluster.json -g order-svc --max-imbalance 1.1 --no-idle --survive 1 --sizes 2..40
       rmqlb size-group -s examples/cluster.json -g order-svc --rate 500 --consume-time 40ms --survive-broker
+      rmqlb size-group -s examples/cluster.json -g order-svc --max-imbalance 1.1 --no-idle --survive 1 --sizes 2..40
       rmqlb size-group -s examples/cluster.json -g order-svc --queues-per-broker 4..32 --sizes 8..12 -o json
       --fail-on unsatisfied
 
-    Exit codes: 0 done, 2 usage, 3 a --fail-on condition is met, 4 group, topic or rates are not there,
+    Exit codes: 0 done, 2 usage, 3 a --fail-on condition is met, 4 group, topic or rates are missing,
     5 endpoint unreachable.
     """
     from rmqlb.verbs import size_group as verb

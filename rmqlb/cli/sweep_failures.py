@@ -9,35 +9,38 @@ from rmqlb.cli.common.show_or_watch import show_verb
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.cli.exit_codes import ExitCode
 
-_lost = Panel("What is lost")
+_lost = Panel("Failures")
 
 
 class SweepOptions(PolicyOptions):
     groups: Texts = own(
         "-g --group GLOB",
-        "Consumer groups, by name or as 'pay-*', and their topics; repeatable; default: all.",
+        "Consumer groups by name or pattern ('pay-*'); default: all; repeatable. Their topics are included.",
         positional="GROUP",
     )
     topics: Texts = own(
-        "-t --topic GLOB", "Topics, by name or as 'pay-*', and groups that consume them; repeatable; default: all."
+        "-t --topic GLOB",
+        "Topics by name or pattern ('pay-*'); default: all; repeatable. Groups that consume them are included.",
     )
     orderly_groups: Texts = own(
-        "--orderly-group GLOB", "Groups that consume in order. Where consumers do not report it; repeatable."
+        "--orderly-group GLOB", "Groups with ordered consumption. Needed if consumers do not report it; repeatable."
     )
-    lose: Texts = _lost("consumer|broker|master|host|zone", "Only losses of this kind; repeatable.")
-    losses: int = _lost("N", "2: single losses and pairs; 1: single ones.", 2, min=1, max=2)
+    lose: Texts = _lost("consumer|broker|master|host|zone", "Kind of failure to try; default: all; repeatable.")
+    losses: int = _lost("N", "Maximum number of losses at once.", 2, min=1, max=2)
     zones: Texts = _lost(
         "--zone GLOB=ZONE",
-        "Zone of matching addresses, brokers or client IDs; a network as 10.1.0.0/16=ZONE; repeatable.",
+        "Zone of matching addresses, brokers or client IDs. GLOB may be a network such as 10.1.0.0/16; repeatable.",
     )
-    zones_file: Text = _lost("--zones FILE", "Zones in YAML or JSON: zone to a pattern or a list of them.", stdin="-")
-    jobs: int = own("N", "Processes among which groups are divided.", 1, min=1, max=256)
-    fail_on: Texts = own("CONDITION", "Exit 3 when it is met: 'counterexamples>0', 'moved[G]>50%'; repeatable.")
+    zones_file: Text = _lost(
+        "--zones FILE", "Zone file in YAML or JSON. It maps each zone to a pattern or a list of patterns.", stdin="-"
+    )
+    jobs: int = own("N", "Number of worker processes.", 1, min=1, max=256)
+    fail_on: Texts = own("CONDITION", "Exit 3 if a condition holds: 'counterexamples>0'; repeatable.")
 
 
 @command
 def sweep_failures(source: SourceOptions, swept: SweepOptions, output: OutputOptions) -> None:
-    """Find the smallest failures that break a limit: consumers, brokers, hosts and zones, alone and in pairs.
+    """Find the smallest failures that break a limit: consumers, brokers, hosts and zones, singly or in pairs.
 
     Examples:
       rmqlb sweep-failures -s examples/cluster.json
@@ -45,11 +48,11 @@ def sweep_failures(source: SourceOptions, swept: SweepOptions, output: OutputOpt
       rmqlb sweep-failures -s examples/cluster.json --lose broker --lose zone --zones examples/zones.yaml
       rmqlb sweep-failures --print-policy
 
-    A case is one loss or two at once. All cases are tried; cases that take the same of a group or topic are computed
-    once. A counterexample is a case that breaks a limit while no smaller one does. Each comes with the command that
-    shows it in full. The limits are those of a policy of rmqlb check.
+    A case is one loss, or two losses at once. rmqlb tries all cases. A counterexample is a case that breaks a limit
+    while no smaller case does; it is listed with the command that shows it in full. The limits come from a policy, as
+    for rmqlb check.
 
-    Exit codes: 0 done, 2 usage, 3 a --fail-on condition is met, 4 a name or pattern matches nothing, or nothing could
+    Exit codes: 0 done, 2 usage, 3 a --fail-on condition is met, 4 a name or pattern matches nothing, or no case could
     be judged, 5 endpoint unreachable.
     """
     from rmqlb.verbs import sweep_failures as verb

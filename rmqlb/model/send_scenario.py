@@ -119,7 +119,7 @@ class ProducerSettings(Struct, frozen=True, rename="camel"):
     """
 
     client_version: Annotated[str, "version of the Java client whose rules the producer follows"] = NEWEST
-    mode: Annotated[Mode, "how it sends: sync, async or oneway"] = "sync"
+    mode: Annotated[Mode, "send mode: sync, async or oneway"] = "sync"
     latency_fault: Annotated[bool, "sendLatencyFaultEnable"] = False
     detector: Annotated[bool, "startDetectorEnable (5.1.4 and newer)"] = False
     threads: Annotated[int, Meta(ge=1, le=MOST_THREADS), "sending threads, each with a round robin of its own"] = 1
@@ -141,7 +141,7 @@ class SendScenario(ProducerSettings, frozen=True):
     """A producer, its load, and the failures of brokers."""
 
     seed: Seed = 1  # JSON Schema cannot have these bounds
-    rate: Annotated[Fraction | None, "messages per second over all threads; default: each sends back to back"] = None
+    rate: Annotated[Fraction | None, "messages per second over all threads; default: threads send back to back"] = None
     duration_us: Annotated[PositiveTime | None, "no message starts at or after this time; None without limit"] = None
     failures: Annotated[
         tuple[Failure, ...], Meta(max_length=MOST_FAILURES), "of two that overlap the later counts"

@@ -103,7 +103,7 @@ def check_report(result: CheckResult) -> Report:
         replace(_summary(result), audience="scripts"),
     )
     diagnosed = (one.name for one in result.failed if one.about == GROUP and one.name and one.limit in _DIAGNOSED)
-    closing = tuple(f"rmqlb diagnose -g {name} says why" for name in islice(diagnosed, 1))
+    closing = tuple(f"rmqlb diagnose -g {name} shows why" for name in islice(diagnosed, 1))
     return Report("rmqlb/check", result, tuple(_facts(result)), sections, grave=grave, closing=closing)
 
 

@@ -49,7 +49,7 @@ def diagnosis_report(found: Diagnosis, *, live: bool = False, with_name: bool = 
     if undecided_cause and any(needs in missing for needs in (SECOND_SAMPLE, MORE_SAMPLES)):
         how = f"--samples {_samples(found)}" if live else "-s LATER.json --earlier THIS.json"
         facts.insert(1, f"  rmqlb diagnose -g {found.group} {how}")
-    code = f"rmqlb explain {found.findings[0].code} says more; " if found.findings else ""
+    code = f"rmqlb explain {found.findings[0].code} has details; " if found.findings else ""
     is_said = len(missing) == 1 and found.outcome == "unknown" and not undecided_cause
     return Report(
         "rmqlb/diagnosis",
@@ -268,8 +268,8 @@ def _explains(finding: GroupFinding, causes: int) -> str:
     if not _is_cause(finding) or finding.explains is None or finding.explains.reproduces is None:
         return ""
     if not finding.explains.reproduces:
-        return "does not explain all that is observed"
-    return "cause of all that is observed" if causes == 1 else f"one of {causes} causes of all that is observed"
+        return "does not explain all observations"
+    return "explains all observations" if causes == 1 else f"one of {causes} causes that explain all observations"
 
 
 def _parts(finding: GroupFinding, found: Diagnosis, causes: int) -> Iterator[Part]:

@@ -49,10 +49,10 @@ def diff_report(diff: SnapshotDiff) -> Report:
     by_group = tuple(row for group in sorted(diff.groups, key=_weight) for row in _group_rows(group, topics))
     by_topic = tuple(_topic_row(topic, diff.groups) for topic in diff.topics)
     groups = Section("groups", "groups", columns, by_group)
-    table = _queue_table("unexplained", "queues whose owners no change explains", odd)
+    table = _queue_table("unexplained", "queues with unexplained owners", odd)
     unexplained = replace(table, brief=first_places(len(odd), _MOST_ROWS), chosen=f"the first {_MOST_ROWS}")
     by_topics = Section("topics", "topics", (Column("topic", "topic"), *_WHAT), by_topic).unless_empty()
-    listed = replace(_queue_table("queues", "queues whose owners differ", queues), named_only=True)
+    listed = replace(_queue_table("queues", "queues with different owners", queues), named_only=True)
     sections = (groups.unless_empty(), by_topics, unexplained.unless_empty(), _lag(diff.groups), listed)
     grave = "" if s.groups_changed or s.topics_changed or s.lag_growth else "inOrder"
     if s.unexplained or s.pending or s.offsets_back or s.groups_removed:
@@ -60,7 +60,7 @@ def diff_report(diff: SnapshotDiff) -> Report:
     if s.newly_unassigned or s.newly_duplicate_owners:
         grave = ERROR
     rows = Rows(_QUEUE_KEYS, [({"group": group.group}, queue) for group, queue in queues])
-    more = f"--section queues lists {counted(len(queues), 'queue')} whose owners differ" if queues else ""
+    more = f"--section queues lists {counted(len(queues), 'queue')} with different owners" if queues else ""
     tables = (groups, *sections[1:])
     return Report("rmqlb/diff", diff, tuple(_facts(diff)), sections, rows=rows, tables=tables, grave=grave, more=more)
 
@@ -72,7 +72,7 @@ def prediction_report(found: PredictionDiff) -> Report:
     parts = [f"{of_all(s.queues - s.differences - s.unknown, s.queues)} as predicted"]
     counts = {"with another owner": s.other_owner, "not yet moved": s.not_yet, "with unknown owners": s.unknown}
     parts += [f"{number} {outcome}" for outcome, number in counts.items() if number]
-    parts += [f"{new} came for {name}" for group in found.groups for name, new in group.placeholders.items()]
+    parts += [f"{new} replaces {name}" for group in found.groups for name, new in group.placeholders.items()]
     columns = (*QUEUE_COLUMNS, *columns_from("ownersPredicted=predicted:clients ownersAfter=observed:clients outcome"))
     differences = _by_group("differences", "queues that differ from the prediction", columns, differ)
     queues = _by_group("queues", "queues, as predicted and as observed", columns, items)
@@ -154,7 +154,7 @@ def _group_rows(group: GroupDiff, topics: Mapping[str, TopicDiff]) -> Iterator[t
     for explained in group.explanations:
         queues = [queue for queue in group.queues if (queue.how, queue.causes) == (explained.how, explained.causes)]
         what = "; ".join(_cause_text(cause, group, topics) for cause in explained.causes)
-        yield _severity(queues), name, what or "nothing that decides owners", _effect_text(explained, queues, group)
+        yield _severity(queues), name, what or "no change that affects owners", _effect_text(explained, queues, group)
     effective = {cause for each in group.explanations for cause in each.causes}
     changes: dict[Cause, bool] = {
         "consumers": bool(group.joined or group.left or group.processes),

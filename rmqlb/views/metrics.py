@@ -51,7 +51,7 @@ _STRATEGY = (*_GROUP, "strategy")
 _LIMIT = ("cluster", "topic", "group", "rule", "limit", "severity")
 _FIGURES = annotated_figures(GroupState)
 
-SNAPSHOT_TIME = Metric("snapshot_timestamp_seconds", "When the snapshot was taken, since 1970", ("command",), "seconds")
+SNAPSHOT_TIME = Metric("snapshot_timestamp_seconds", "Time of the snapshot, since 1970", ("command",), "seconds")
 GROUPS = Metric("groups", "Consumer groups by status, hidden ones included", ("status",))
 GROUP_STATUS = Metric("group_status", "1 for the status of the group, 0 for the others", (*_GROUP, "status"))
 OF_GROUP: Mapping[str, Metric] = {

@@ -1,4 +1,4 @@
-"""The results of several groups as one: on a screen a line each, the worst first, and everything with `--all`.
+"""The results of several groups as one: on a screen a line each, worst first, and everything with `--all`.
 
 Scripts read one group after the other: all tables of each group in plain, one table for all groups in CSV.
 """
@@ -52,7 +52,7 @@ def of_groups(
 
 
 def statuses(summary: DiagnosisSummary | OverviewSummary, unknown: str = "unknown") -> Iterator[str]:
-    """The number of groups of each status, the worst first; `unknown` is the word for those without an answer."""
+    """The number of groups of each status, worst first; `unknown` is the word for those without an answer."""
     if summary.with_errors:
         yield f"{summary.with_errors} broken"
     if number := summary.with_warnings:

@@ -69,7 +69,7 @@ def drawn(report: OverTime, facts: Sequence[str] = (), key: str = "") -> ET.Elem
     room = margin + _PLOT + _MARGIN
     titles = [line for fact in facts[:1] for line in _wrapped(fact, room / _BOLD_CHARACTER)]
     lines = [line for part in parts_of(facts[1:]) for line in _wrapped(part, room / _CHARACTER)]
-    lines += [f"{left} rows that are less bad or not bad at all are left out"] if left else []
+    lines += [f"{left} rows without problems or with smaller ones are not shown"] if left else []
     top = _MARGIN + 16 * len(titles) + 15 * len(lines) + 40
     plane = _Plane(edges[0], edges[-1], margin, top, top + _ROW * len(shown))
     below = _legend(letters, has_unknown=any(one.state == "unknown" for strip in shown for one in strip.slices))

@@ -72,7 +72,7 @@ def _report(plan: RebalancePlan, changed_only: bool, explained: bool) -> Report:
         rows += [({"topic": topic}, move) for topic, move in listed]
         kept = len(moves) - len(changed)
         keep = f"{counted(kept, 'queue')} {'keeps its' if kept == 1 else 'keep their'} owner; " if kept else ""
-        more = f"{keep}--all lists every queue, --explain says why, {more}"
+        more = f"{keep}--all lists every queue, --explain shows why, {more}"
     if plan.pop_topics:
         popped = _popped(plan)
         if changed_only:
@@ -133,7 +133,7 @@ def _moves(s: Summary, *, broadcasting: bool) -> Iterator[str]:
     if s.unassigned != s.after.queues or s.moved:
         yield _moving(s.moved, s.moved_range, s.kept)
     if s.newly_assigned:
-        yield f"{counted(s.newly_assigned, 'queue')} that had no owner {'gets' if s.newly_assigned == 1 else 'get'} one"
+        yield f"{counted(s.newly_assigned, 'unassigned queue')} {'gets' if s.newly_assigned == 1 else 'get'} an owner"
     if s.added:
         yield f"{counted(s.added, 'queue')} {are(s.added)} added"
 
@@ -142,11 +142,11 @@ def _moving(moved: int, over_places: MovedRange | None, kept: int) -> str:
 
     def moves(number: str) -> str:
         if number == "0":
-            return "no queue moves" if kept else "there is no queue that could move"
+            return "no queue moves" if kept else "no queue could move"
         return f"{number} of {counted(kept, 'queue')} move{'s' if number == '1' else ''}"
 
     if over_places is None:
-        return f"{moves(str(moved))} with placeholder client IDs, which other IDs change"
+        return f"{moves(str(moved))} with placeholder client IDs; real IDs may change the count"
     if over_places.fewest == over_places.most:
         text = moves(str(moved))
         return text if over_places.complete else f"about {text} (not every order of the new client IDs was tried)"
@@ -403,7 +403,7 @@ def _pop_verdict(plan: RebalancePlan) -> Iterator[str]:
     how = "behind a Proxy" if any(topic.by_proxy for topic in plan.pop_topics) else "consumes by POP"
     yield f"{how}, no consumer owns a queue and none moves"
     if silent := [topic.topic for topic in plan.pop_topics if not topic.queues]:
-        yield f"brokers assign nothing of {named(silent)}"
+        yield f"brokers assign no queue of {named(silent)}"
     lines = [each for _, each in _popped(plan)]
     by_broker = all(each.queue_id < 0 for each in lines)
     noun = "broker" if by_broker else "queue"

@@ -44,7 +44,7 @@ def _facts(rollout: Rollout, best: RolloutChoice) -> tuple[str, ...]:
         f"  recommended: {_how(best)}{BETWEEN}{takes}",
         *((f"  {BETWEEN.join(costs)}",) if costs else ()),
         *(
-            (f"  in {none} is a queue unassigned or with duplicate owners",)
+            (f"  {none} has an unassigned queue or a queue with duplicate owners",)
             if changes and not rollout.misassigned
             else ()
         ),
@@ -106,7 +106,7 @@ def _choices(choices: Sequence[RolloutChoice]) -> Section:
         Column("", "trials", "number", shown=False),
         Column("", "best", shown=False, of=lambda choice: "best" if choice.best else ""),
     )
-    title = "ways tried, the best first (p95 of gaps and overlaps of a queue, and summed over queues)"
+    title = "ways tried, best first (p95 of gaps and overlaps, per queue and summed over queues)"
     return section_of("choices", title, columns, choices, heads=1, first=_MOST_CHOICES, audience="scripts")
 
 

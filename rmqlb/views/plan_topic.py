@@ -15,14 +15,14 @@ _KINDS: Mapping[StepKind, str] = {
     "add-read-queues": "add read queues",
     "hold-producers": "hold producers that send by key",
     "change-write-queues": "change write queues",
-    "release-producers": "let producers send again",
-    "drain-queues": "drain the queues that go",
+    "release-producers": "resume producers",
+    "drain-queues": "drain the removed queues",
     "remove-read-queues": "remove read queues",
 }
 _NO_COMMAND: Mapping[StepKind, str] = {
-    "hold-producers": "stop what sends by key; other producers may go on",
-    "release-producers": "let them send again 30 s after the NameServers show the queues: then every client has polled",
-    "drain-queues": "wait until 30 s after the NameServers show the new write queues: by then every producer has left",
+    "hold-producers": "stop producers that send by key; others may continue",
+    "release-producers": "resume them 30 s after the NameServers show the queues, when every client has polled",
+    "drain-queues": "wait until 30 s after the NameServers show the new write queues, when every producer has left",
 }
 _WAITS: Mapping[WaitKind, str] = {
     "readable": "every NameServer shows consumers {queues}",
@@ -54,17 +54,17 @@ def _facts(plan: TopicChangePlan) -> Iterator[str]:
     yield f"{what}; next: step {following.number} of {len(plan.steps)}, {_KINDS[following.kind]}"
     yield from _order_facts(plan)
     if not any(step.groups for step in plan.steps):
-        yield "no group that reads it is in the source: owners, lag and start offsets are not planned"
+        yield "the source has no consumer group of the topic: owners, lag and start offsets are not planned"
     took = "unknown" if plan.estimated_ms is None else f"about {about(plan.estimated_ms)}"
     yield f"estimated time: {took}"
 
 
 def _check_fact(checked: StepCheck, steps: int) -> str:
     if checked.holds:
-        after = f"; step {checked.number + 1} may begin" if checked.number < steps else ""
-        return f"step {checked.number} holds{after}"
+        after = f"; you can start step {checked.number + 1}" if checked.number < steps else ""
+        return f"step {checked.number} is complete{after}"
     found = "; ".join(each.found for each in checked.conditions if each.holds is False)
-    return f"step {checked.number} does not hold yet: {found}"
+    return f"step {checked.number} must wait: {found}"
 
 
 def _order_facts(plan: TopicChangePlan) -> Iterator[str]:
@@ -74,9 +74,9 @@ def _order_facts(plan: TopicChangePlan) -> Iterator[str]:
         known = (each for each in step.keys if each.moved is not None)
         moved = [f"{each.sdk} {each.moved} ({percent(each.moved_share or 0)})" for each in known]
         if moved:
-            yield f"keys that go to another queue: {', '.join(moved)}"
+            yield f"keys that move to another queue: {', '.join(moved)}"
         else:
-            yield f"of evenly hashed keys {percent(step.uniform_share)} go to another queue"
+            yield f"{percent(step.uniform_share)} of evenly hashed keys move to another queue"
         unheld = step.order_broken_unheld_ms
         longest = "for an unknown time" if unheld is None else f"for up to {about(unheld)}"
         longest += _late(step)
@@ -88,15 +88,15 @@ def _order_facts(plan: TopicChangePlan) -> Iterator[str]:
 
 def _late(step: Step) -> str:
     late, name = max(((each.out_of_order_unheld or 0, each.group) for each in step.groups), default=(0, ""))
-    return f", and group {name} reads about {messages(late)} after newer ones of their key" if late else ""
+    return f", and group {name} consumes about {messages(late)} after newer messages of their key" if late else ""
 
 
 def _closing(plan: TopicChangePlan) -> Iterator[str]:
     if any(step.commands and not step.done for step in plan.steps):
-        yield "rmqlb runs no command; updateTopic resets what it is not given, so each command says all of it"
+        yield "rmqlb runs no command; updateTopic resets missing options, so each command has all of them"
         yield "to copy them: --section commands -o plain"
     if any(one.broker_name is not None and one.address is None for step in plan.steps for one in step.commands):
-        yield "ADDRESS-OF-… stands for the address of that broker's master, which the source does not know"
+        yield "replace ADDRESS-OF-… with the master address of the broker, which the source does not have"
     if any("-n" not in one.text.split() for step in plan.steps for one in step.commands):
         yield "mqadmin takes the NameServers from NAMESRV_ADDR, or from -n"
 
@@ -151,7 +151,7 @@ def _effects(step: Step) -> Iterator[str]:
                 line += f"; new queues start at: {', '.join(f'{one.rule} ({one.queues})' for one in each.starts)}"
             line += f", which skips {messages(each.skipped)}" if each.skipped else ""
             lost = each.first_lost or 0
-            yield line + (f"; in {counted(lost, 'queue')} what comes before there is an owner is lost" if lost else "")
+            yield line + (f"; {counted(lost, 'queue')} lose messages until there is an owner" if lost else "")
 
 
 def _steps(plan: TopicChangePlan) -> Section:
@@ -173,7 +173,7 @@ def _tables(plan: TopicChangePlan) -> Iterator[Section]:
     waits = Column("wait for", "kind"), Column("queues", "queues", "prose", of=lambda wait: _queues(wait.queues))
     for found in (
         table("commands", "commands to copy", commands, lambda step: step.commands),
-        table("waits", "what to wait for", waits, lambda step: step.wait_for),
+        table("waits", "conditions to wait for", waits, lambda step: step.wait_for),
     ):
         yield replace(found, audience="scripts")
     groups = (
@@ -189,7 +189,7 @@ def _tables(plan: TopicChangePlan) -> Iterator[Section]:
     brokers = columns_of(BrokerQueues, "brokerName=broker readQueueNums=readable writeQueueNums=writable perm")
     for found in (
         table("groups", "groups after each step", groups, lambda step: step.groups),
-        section_of("keys", "keys that go to another queue", keys, moved),
+        section_of("keys", "keys that move to another queue", keys, moved),
         table("brokers", "brokers after each step", brokers, lambda step: step.brokers),
     ):
         yield replace(found, named_only=True)

@@ -82,7 +82,7 @@ def owner_section(
 
 
 def fitting(texts: Sequence[str], badness: Sequence[float], lines: int, width: int) -> tuple[int, ...] | None:
-    """The places of the texts that fit into so many lines of that width, the worst first; None when all do.
+    """The places of the texts that fit into so many lines of that width, worst first; None when all do.
 
     At least one fits, and none is omitted if the line with their count would be as long.
 

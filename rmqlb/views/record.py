@@ -82,8 +82,8 @@ def _gravity(recording: Recording) -> str:
 
 def _settings(recording: Recording) -> tuple[str, ...]:
     strategy = "" if recording.strategy is None else f"; consumers report {recording.strategy}"
-    lines = [f"times count from {recording.started_at}, when the first look was answered{strategy}"]
-    lines.append("a change lies between two looks; what changes and changes back between two looks is not seen")
+    lines = [f"times count from {recording.started_at}, the response to the first sample{strategy}"]
+    lines.append("changes happen between two samples; a change and its reversal between two samples are not observed")
     compared = recording.comparison
     if compared is not None and compared.aligned_by is not None:
         lines.append(f"{_ALIGNED[compared.aligned_by]}; tolerance {duration(compared.tolerance_ms)}")
@@ -115,7 +115,7 @@ def _verdict(recording: Recording) -> Iterator[str]:
     if recording.converged_by is None:
         yield "not converged when the recording ended" if f.changed else "the group is not known to be converged"
         return
-    how = " as predicted" if recording.converged_by == "prediction" else ", as far as can be known: unchanged for 25 s"
+    how = " as predicted" if recording.converged_by == "prediction" else " (no prediction: unchanged for 25 s)"
     after = "the event" if recording.event_at_ms is not None else "the first change"
     most = "" if f.convergence_at_most_ms is None else f" at most {about(f.convergence_at_most_ms)} after {after}"
     yield f"converged{how}{most}"
@@ -125,7 +125,7 @@ def _looked(recording: Recording) -> Iterator[str]:
     f = recording.figures
     failed = f", {f.failed_looks} failed" if f.failed_looks else ""
     yield (
-        f"{_ENDED[recording.ended]}{counted(recording.looks, 'look')} in {about(recording.end_ms)}, "
+        f"{_ENDED[recording.ended]}{counted(recording.looks, 'sample')} in {about(recording.end_ms)}, "
         f"one every {duration(recording.every_ms)}{failed}"
     )
     changes = recording.consumer_changes
@@ -147,7 +147,7 @@ def _against(compared: RecordingComparison) -> str:
             where = f"{first.topic} {first.broker_name} {first.queue_id}{beside}"
             parts.append(f"{len(queues)} {_OUTCOMES[outcome]} ({where})")
     if compared.placeholders:
-        parts.append(", ".join(f"{came} came for {name}" for name, came in compared.placeholders.items()))
+        parts.append(", ".join(f"{came} replaces {name}" for name, came in compared.placeholders.items()))
     return "; ".join(parts)
 
 
@@ -162,7 +162,7 @@ def _changes(recording: Recording) -> Section:
         for queue, change in recording.changes
         for cells in rows_of(columns, [change])
     )
-    title, shown = "changes, each between two looks", (*columns, *QUEUE_COLUMNS)
+    title, shown = "changes, each between two samples", (*columns, *QUEUE_COLUMNS)
     brief, chosen = first_places(len(rows), _MOST_ROWS), f"the first {_MOST_ROWS}"
     return Section("changes", title, shown, rows, heads=2, brief=brief, chosen=chosen, audience="scripts")
 
@@ -221,7 +221,7 @@ def _comparison(compared: RecordingComparison) -> Iterator[Section]:
     found = [queue for queue in compared.queues if queue.outcome in DIFFERENCES]
     title = "queues that differ from the prediction"
     yield section_of("differences", title, _COMPARED, found, heads=3, first=_MOST_ROWS)
-    title = "queue by queue, as predicted and as seen"
+    title = "queues: predicted and observed"
     yield section_of("comparison", title, _COMPARED, compared.queues, heads=3, named_only=True)
 
 

@@ -101,7 +101,7 @@ class Report(Struct, frozen=True):
     details: tuple[str, ...] = ()  # further facts, which a screen shows with `--all`
     more: str = ""  # the last line of a screen: how to see more
     closing: tuple[str, ...] = ()  # lines below the tables
-    findings: tuple[Finding, ...] = ()  # on a screen, below the facts, the worst first
+    findings: tuple[Finding, ...] = ()  # on a screen, below the facts, worst first
     most_findings: int | None = 8  # so many of them; None is all
 
     def only(self, names: tuple[str, ...], *, screen: bool = False, everything: bool = False) -> Report:

@@ -15,7 +15,7 @@ _MOST_COLUMNS = 6
 _MOST_PAIRS = 5
 _GRPC = "gRPC"
 _GRPC_LINES = {
-    "cluster": "gRPC: the Proxy picks the queue by the message group, whatever SDK sends (--proxy-mode cluster)",
+    "cluster": "gRPC: the Proxy picks the queue by the message group, for every SDK (--proxy-mode cluster)",
     "local": "gRPC: the SDK picks the broker, and the Proxy in it the queue (--proxy-mode local)",
 }
 _PAIR = (*columns_of(SdkPair, "sdk=SDK otherSdk=other_SDK differ"), Column("share", "differShare", "share"))
@@ -47,7 +47,7 @@ def _sdk_facts(found: KeyQueues, known: Shown) -> Iterator[str]:
     differ = sum(len({_place(row.queues[sdk.sdk]) for sdk in known.values()}) > 1 for row in found.keys)
     names = ", ".join(known)
     if not known:
-        yield f"{where}: which queues they go to is unknown"
+        yield f"{where}: their queues are unknown"
     elif len(known) == 1:
         sdk = known[names]
         used = counted(sdk.queues_used or 0, "queue")
@@ -56,7 +56,7 @@ def _sdk_facts(found: KeyQueues, known: Shown) -> Iterator[str]:
         goes = "goes" if differ == 1 else "go"
         yield f"{where}: {differ} {goes} to different queues, depending on the SDK ({names})"
     else:
-        yield f"{where}: each goes to one queue, whatever the SDK ({names})"
+        yield f"{where}: each goes to the same queue with every SDK ({names})"
 
 
 def _change_facts(found: KeyQueues, known: Shown) -> Iterator[str]:
@@ -124,7 +124,7 @@ def _moved_screen(known: Shown) -> Section:
         *columns_of(KeyedSdk, "queuesUsed"),
     )
     rows = tuple((title, *row[1:]) for title, row in zip(known, rows_of(columns, known.values()), strict=True))
-    return Section("moved", "keys that go to another queue", columns, rows, audience="screen")
+    return Section("moved", "keys that move to another queue", columns, rows, audience="screen")
 
 
 def _pairs_screen(found: KeyQueues, known: Shown) -> Section:

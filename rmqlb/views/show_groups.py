@@ -137,7 +137,7 @@ def groups_report(overview: Overview) -> Report:
         grave = "error" if s.with_errors else "warning"
     more = "rmqlb show-consumers -g GROUP shows a group's consumers" if lines else ""
     if lines and lines[0].status in STATUSES[:3]:
-        more = f"rmqlb diagnose -g {lines[0].group} says why; -o wide shows all columns"
+        more = f"rmqlb diagnose -g {lines[0].group} shows why; -o wide shows all columns"
     sections = (_groups(lines), _findings(lines))
     return Report("rmqlb/groups", overview, tuple(facts), sections, {}, rows, grave=grave, more=more)
 
@@ -177,7 +177,7 @@ def consumers_report(consumers: Consumers) -> Report:
     state, processes = consumers.overview, consumers.consumers
     facts = (verdict(state, consumers.findings), *(f"  {fact}" for fact in _facts(state)))
     listed = labels(dict.fromkeys(each.client_id for each in processes))
-    why = f"rmqlb diagnose -g {state.group} says why; " if state.status in ("error", "warning") else ""
+    why = f"rmqlb diagnose -g {state.group} shows why; " if state.status in ("error", "warning") else ""
     more = f"{why}rmqlb show-owners -g {state.group} shows each queue and its owner"
     # Processes with one client ID differ by their address, or otherwise by their number.
     rows = Rows(("clientId", "address"), [({"address": str(_address(p) or at)}, p) for at, p in enumerate(processes)])

@@ -54,7 +54,7 @@ def _report(report: OwnersReport, explained: bool) -> Report:
         sections += [] if compared else [_owners(report), *_mismatches(report)]
         sections += [each if each.name in on_screen else replace(each, audience="scripts") for each in tables]
         bad = report.group is not None and report.observed_queues and grave(report) in (ERROR, WARNING)
-        why = f"rmqlb diagnose -g {report.group} says why; " if bad else ""
+        why = f"rmqlb diagnose -g {report.group} shows why; " if bad else ""
         more = f"{why}--all lists every queue under each strategy, --explain how a strategy decides, {more}"
     if report.pop_topics:
         popped = [(topic.topic, queue) for topic in report.pop_topics for queue in topic.queues or ()]
@@ -195,7 +195,7 @@ def _answers(report: OwnersReport) -> Iterator[str]:
         names = named(dict.fromkeys(each.broker_name for each in answers))
         as_predicted = f"{counted(number, 'answer')} as predicted"
         text = f"{of_all(differ, number, 'answer')} differ from the prediction" if differ else as_predicted
-        yield f"asked what {names} assign{'s' * (len(answers) == 1)}: {text}"
+        yield f"assignments by {names}: {text}"
 
 
 def _mismatches_of(reports: Sequence[OwnersReport], s: OwnersSummary) -> str:
@@ -231,7 +231,7 @@ def _pop_verdict(report: OwnersReport) -> Iterator[str]:
     queues = [queue for topic in topics for queue in topic.queues or ()]
     silent = [topic.topic for topic in topics if topic.queues is None]
     if silent:
-        yield f"brokers assign nothing of {named(silent)}"
+        yield f"brokers assign no queue of {named(silent)}"
     elif not queues:
         yield "no topic has a readable queue"
     nobody = sum(queue.consumers == () for queue in queues)

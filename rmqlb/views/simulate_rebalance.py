@@ -88,7 +88,7 @@ def group_facts(found: RebalanceResult) -> tuple[str, ...]:
     first, second = list(_longest(f, queues, broadcasting=found.broadcasting)), list(_messages(found))
     if f.queues_with_outage:
         left = f.queues_with_outage_at_end
-        rest = f" and more: {'it' if f.queues_with_outage == 1 else left} still cannot at the end" if left else ""
+        rest = f"; {'it' if f.queues_with_outage == 1 else left} still cannot be read at the end" if left else ""
         cannot = f"{of_all(f.queues_with_outage, queues)} cannot be read for up to {about(f.longest_outage_ms)}{rest}"
         first, second = [cannot], [*first, *second]
     verdict = "; ".join((*_at_end(found), *first, _converged(found)))
@@ -110,7 +110,7 @@ def _converged(found: RebalanceResult) -> str:
     last = "the start" if not events else "it" if is_one else "the last event"
     if convergence_ms is None:
         lasted = about(found.end_ms - (events[-1].at_ms if events else 0))
-        return f"not converged {lasted} after {last}, where the simulation ends"
+        return f"not converged {lasted} after {last}, when the simulation ends"
     if convergence_ms == 0:
         changes = any(len({one.owners for one in each.intervals}) > 1 for each in found.queues)
         return "no queue gets a new owner" if changes else "no queue changes its owner"
@@ -147,12 +147,12 @@ def _messages(found: RebalanceResult) -> Iterator[str]:
     elif f.redelivered is not None:
         yield f"at most {messages(f.redelivered)} redelivered"
     elif behind:
-        yield f"redelivered: at most a queue's last {about(behind)}, how many messages is unknown without --rate"
+        yield f"redelivered: up to the last {about(behind)} of each queue (add --rate for a message count)"
     else:
         yield "no message redelivered"
     if f.queues_unread_at_end:
         unread = of_all(f.queues_unread_at_end, len(found.queues))
-        yield f"no consumer reads {unread} at the end: messages there wait on"
+        yield f"no consumer reads {unread} at the end: their messages keep waiting"
     else:
         yield f"a message waits up to {about(f.unread_ms)}" if f.unread_ms else "no message waits for a new owner"
 
@@ -192,7 +192,7 @@ def _settings(found: RebalanceResult) -> Iterator[str]:
     s = found.scenario
     parts = [f"seed {s.seed}, trial {found.trial}", f"a request takes about {duration(s.latency_ms)}"]
     if s.consume_ms:
-        parts.append(f"a message takes the listener {duration(s.consume_ms)}")
+        parts.append(f"the listener takes {duration(s.consume_ms)} per message")
     if s.consume_from_where != CONSUME_FROM_LAST_OFFSET:
         parts.append(s.consume_from_where)
     if s.all_new:
@@ -201,7 +201,7 @@ def _settings(found: RebalanceResult) -> Iterator[str]:
     usual, given = timers_in_ms(Timers()), []
     for name, field in zip(TIMER_NAMES, usual.__struct_fields__, strict=True):
         values = (getattr(timers, field) for timers in (s.timers, usual))
-        own, default = ("what the client version does" if ms is None else duration(ms) for ms in values)
+        own, default = ("the default of the client version" if ms is None else duration(ms) for ms in values)
         if own != default:
             given.append(f"{name} {own} instead of {default}")
     if given:
@@ -321,7 +321,7 @@ def _steps(found: RebalanceResult) -> Section:
         ),
     )
     steps = found.steps or ()
-    return section_of("steps", "what happens and why", columns, steps, first=_MOST_STEPS)
+    return section_of("steps", "steps and reasons", columns, steps, first=_MOST_STEPS)
 
 
 def _events(found: RebalanceResult) -> Section:
@@ -419,7 +419,7 @@ def _facts_of_all(
 
 def _all_consumers(s: SimulationsSummary) -> Iterator[str]:
     if s.redelivered is None:
-        yield "how many messages are redelivered is unknown without --rate"
+        yield "redelivered: unknown (add --rate for a message count)"
     else:
         yield f"at most {messages(s.redelivered)} redelivered"
     if s.convergence_ms is None:
@@ -454,7 +454,7 @@ def _overview(groups: Sequence[RebalanceResult]) -> Section:
         Column("queues", "queues", "number", of=lambda each: len(each.queues)),
         *(replace(column, fold=folds.get(column.key, 0)) for column in figures),
     )
-    return section_of("groups", "groups, the worst first", columns, groups, heads=2)
+    return section_of("groups", "groups, worst first", columns, groups, heads=2)
 
 
 def _badness(f: GroupFigures) -> tuple[float, ...]:
@@ -479,4 +479,4 @@ def _producers(producers: Sequence[SendResult]) -> Section:
     ordered = sorted(
         producers, key=lambda each: (-each.totals.lost, -each.totals.retried / (each.totals.messages or 1))
     )
-    return section_of("producers", "producers, the worst first", columns, ordered, heads=2, first=_MOST_PRODUCERS)
+    return section_of("producers", "producers, worst first", columns, ordered, heads=2, first=_MOST_PRODUCERS)

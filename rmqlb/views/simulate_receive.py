@@ -53,12 +53,12 @@ def _sections(report: ReceiveReport) -> Iterator[Section]:
     failed = () if report.failures else ("failed",)
     yield section_of("brokers", "brokers", columns_of(BrokerReceives, _BROKERS, hidden=failed), report.brokers, heads=1)
     if report.failures:
-        yield section_of("failures", "brokers that fail", _FAILURES, report.failures, heads=1)
+        yield section_of("failures", "failing brokers", _FAILURES, report.failures, heads=1)
     if report.crashes:
-        yield section_of("crashes", "consumers that die", _CRASHES, report.crashes, heads=1)
+        yield section_of("crashes", "crashed consumers", _CRASHES, report.crashes, heads=1)
     columns, title = columns_of(Quantile, "percent=messages,_% waitMs=wait_up_to"), "distribution of waits"
     yield section_of("quantiles", title, columns, report.quantiles, named_only=True)
-    columns, title = columns_of(QueueWaits, _QUEUES), "how long messages wait in each queue"
+    columns, title = columns_of(QueueWaits, _QUEUES), "message waits in each queue"
     yield section_of("queues", title, columns, report.queue_waits, heads=2, named_only=True)
     forms, totals = report.closed_forms, report.totals
     times: tuple[tuple[Cell, ...], ...] = (
@@ -91,7 +91,7 @@ def _waits(report: ReceiveReport) -> Section:
         "over all trials": None if report.trials is None else report.trials.wait,
     }
     rows = tuple((what, *rows_of(columns, [each])[0]) for what, each in times.items() if each is not None)
-    return Section("waits", "how long messages wait", (Column("wait", "wait"), *columns), rows, heads=1)
+    return Section("waits", "message waits", (Column("wait", "wait"), *columns), rows, heads=1)
 
 
 def _facts(report: ReceiveReport) -> tuple[str, ...]:
@@ -100,7 +100,7 @@ def _facts(report: ReceiveReport) -> tuple[str, ...]:
         parts.append(_target(report.target))
     elif report.scenario.rate_per_second is None and report.closed_forms.wait_ms > report.scenario.round_trip_ms:
         # Without simulations, a number is certain only for rare messages.
-        parts.append(f"{report.closed_forms.always_polled} receives at once leave no broker without one")
+        parts.append(f"{report.closed_forms.always_polled} receives at once keep every broker polled")
     return (
         f"{report.topic}, {_who(report)}: {'; '.join(parts)}",
         *(f"  {line}" for line in _more(report)),
@@ -122,7 +122,7 @@ def _settings(report: ReceiveReport) -> tuple[str, ...]:
     order = ", in order" if s.fifo else ""
     consume = f", {duration(s.consume_ms)} per message" if s.consume_ms else ""
     if s.rate_per_second is None:
-        rate = "messages so rare that each finds all receives idle"
+        rate = "messages rare enough to find all receives idle"
     else:
         rate = f"{number(s.rate_per_second)} messages per second"
     lasting = "" if s.duration_ms is None else f" for {duration(s.duration_ms)}"
@@ -176,7 +176,7 @@ def _more(report: ReceiveReport) -> Iterator[str]:
         )
     healthy = not report.failures and not report.crashes
     if healthy and report.scenario.client == "simple" and report.scenario.rate_per_second and forms.unpolled_ms:
-        yield f"at any rates a broker is without a receive for {about(forms.unpolled_ms)} at most"
+        yield f"at any rate, a broker has no receive for at most {about(forms.unpolled_ms)}"
     if trials is not None and trials.wait is not None:
         wait = trials.wait
         spread = f"{about(trials.lowest_p95_ms or 0)} to {about(trials.highest_p95_ms or 0)}"

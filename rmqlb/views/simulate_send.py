@@ -212,7 +212,7 @@ def _client(report: SendReport) -> str:
         return f"SDK {producer.sdk} (rules of {producer.profile}){through}"
     client = f"client {producer.client_version} (rules of {producer.profile})"
     if producer.selector is not None:
-        return f"{client}; selectors know no latency fault"
+        return f"{client}; selectors do not use latency fault"
     table = zip(producer.latency_max_ms, producer.not_available_duration_ms, strict=True)
     steps = ", ".join(f"{duration(latency)} → {duration(isolated)}" for latency, isolated in table if isolated)
     own = " (thresholds given)" if scenario.latency_max or scenario.not_available_duration else ""
@@ -226,7 +226,7 @@ def _client(report: SendReport) -> str:
 def _failure(failure: Failure) -> str:
     text = f"{failure.broker_name}: {_kind(failure)} {_window(failure)}"
     if failure.reaction.kind == "read-only":
-        return f"{text}; the NameServer says so at once"
+        return f"{text}; the NameServer reports it at once"
     if failure.reaction.kind not in ("refused", "timeout"):
         return text
     if failure.notices_us is None:
@@ -474,7 +474,7 @@ def _clients(report: SendReport, clients: Sequence[tuple[ClientVersions, int]]) 
         rows.append((str(oldest.up_to(newest)), isolates_ms, *row, "<- this one" if chosen else ""))
     isolates = Column("a failure isolates", "failureIsolatesMs", "ms", shown=report.producer.latency_fault)
     around = (Column("client", "client"), isolates, *columns, Column("", "chosen"))
-    return Section("clients", "client versions, the newest first", around, tuple(rows), heads=1)
+    return Section("clients", "client versions, newest first", around, tuple(rows), heads=1)
 
 
 def _sdk_facts(sdks: Sequence[OtherProducer]) -> Iterator[str]:

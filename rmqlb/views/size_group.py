@@ -85,7 +85,7 @@ def _candidates(size: GroupSize) -> Section:
     found = [each.consumers for each in size.candidates]
     order = sorted(range(len(found)), key=lambda at: (found[at] is None, found[at] or 0, at))
     brief = tuple(sorted(order[:_MOST_CANDIDATES])) if len(order) > _MOST_CANDIDATES else None
-    return section_of("candidates", "what was compared", columns, size.candidates, brief=brief)
+    return section_of("candidates", "compared alternatives", columns, size.candidates, brief=brief)
 
 
 def _topics(size: GroupSize) -> Section:
@@ -106,7 +106,7 @@ def _work(size: GroupSize) -> Iterator[str]:
         return
     took = duration(times[0]) if len(times) == 1 else f"{duration(times[0])} to {duration(times[-1])}"
     threads = f"{counted(size.threads, 'consume thread')} per consumer"
-    one = ", of which an orderly group has 1 for each queue" if size.orderly else ""
+    one = " (an orderly group uses 1 per queue)" if size.orderly else ""
     yield f"work: {number(sum(rates))} messages per second, {took} each, {threads}{one}"
 
 
@@ -153,13 +153,13 @@ def _limits_text(limits: SizeLimits) -> list[str]:
         most is not None and f"imbalance at most {number(most)}",
         limits.no_idle and "no idle consumer",
         used is not None and f"utilisation at most {percent(used)}",
-        lost and f"the same with up to {counted(lost, 'consumer')} lost",
-        limits.survive_host and "the same with any host lost",
-        limits.survive_broker and "the same with any broker lost",
+        lost and f"also with up to {counted(lost, 'consumer')} lost",
+        limits.survive_host and "also with any host lost",
+        limits.survive_broker and "also with any broker lost",
         limits.share < 1 and f"for {percent(limits.share)} of sets of client IDs",
     )
     found = [text for text in texts if text]
-    return [f"asked: {found[0]}", *found[1:]] if found else []
+    return [f"limits: {found[0]}", *found[1:]] if found else []
 
 
 def _ranges(numbers: Sequence[int], most: int = _MOST_RANGES) -> str:
@@ -218,7 +218,7 @@ def _above(value: float, limit: float, unit: str = "") -> str:
 
 def _after(loss: AfterLoss | None, size: GroupSize) -> str:
     if loss is None:
-        return "losses were not looked at"
+        return "losses were not tried"
     lost = f"broker {loss.lost_broker}" if loss.lost_broker is not None else counted(loss.lost_consumers, "consumer")
     if loss.lost_host is not None:
         lost = f"host {loss.lost_host} ({lost})"
@@ -245,14 +245,14 @@ def _certainty(size: GroupSize) -> Iterator[str]:
     if size.every_order:
         yield "independent of client IDs"
     elif size.limits.share < 1 or not size.best.satisfied:
-        yield f"holds for {percent(size.best.share)} of {size.trials} sets of client IDs that were tried"
+        yield f"holds for {percent(size.best.share)} of {size.trials} sets of client IDs tried"
     else:
-        yield f"holds for each of {size.trials} sets of client IDs that were tried"
+        yield f"holds for each of {size.trials} sets of client IDs tried"
     if size.mixed_subscriptions:
-        yield "consumers subscribe to different topics: each size keeps those present, and further ones read all topics"
+        yield "consumers subscribe to different topics: present ones keep their topics, new ones read all topics"
     if size.losses != "counted":
         first = next(point for point in size.curve if point.after_loss is not None and not point.after_loss.exact)
-        yield f"from {counted(first.consumers, 'consumer')} on, random losses were tried: a worse one may exist"
+        yield f"from {counted(first.consumers, 'consumer')} on, losses were sampled: a worse loss may exist"
 
 
 def _now(size: GroupSize) -> SizePoint | None:
@@ -288,7 +288,7 @@ def _chart(size: GroupSize, length: int) -> Section:
     rows.append(("consumers", f"{_EDGE}{_ruler([point.consumers for point in columns], wide)}{_EDGE}"))
     is_seen = limit is not None and any(_LIMIT in str(shown) for _, shown in rows[:-1])
     legend = [f"{_GOOD} = satisfies all", f"{_BAD} = does not", *([f"{_LIMIT} = {limit:g}"] if is_seen else [])]
-    each_column = f", {step} sizes per column, of which the best is shown" if step > 1 else ""
+    each_column = f", best of {step} sizes per column" if step > 1 else ""
     title = f"imbalance by number of consumers{each_column}"
     shown = (Column("imbalance", "label"), Column(", ".join(legend), "strip", "strip"))
     return Section("chart", title, shown, tuple(rows), heads=1, draw=lambda other: _chart(size, other))

@@ -40,11 +40,11 @@ def sweep_report(sweep: FailureSweep) -> Report:
     broken_columns = (_SIGN, *_LIMIT_COLUMNS, Column("rule", "rule"))
     sections = (
         *_counterexamples(sweep.counterexamples),
-        _table("broken-already", "broken while nothing is lost", broken_columns, sweep.broken_already, heads=4),
+        _table("broken-already", "broken without any loss", broken_columns, sweep.broken_already, heads=4),
         _groups(sweep.groups),
         _topics(sweep.topics),
-        replace(_table("unjudged", "not judged, or in part", _UNJUDGED, sweep.unjudged), named_only=True),
-        replace(_table("losses", "what was lost", _LOSSES, sweep.losses), named_only=True),
+        replace(_table("unjudged", "not judged or partly judged", _UNJUDGED, sweep.unjudged), named_only=True),
+        replace(_table("losses", "losses", _LOSSES, sweep.losses), named_only=True),
         _summary(sweep),
     )
     if sweep.counterexamples:
@@ -57,7 +57,7 @@ def sweep_report(sweep: FailureSweep) -> Report:
 def _facts(sweep: FailureSweep) -> Iterator[str]:
     c = sweep.cases
     if sweep.nothing_judged:
-        yield "nothing could be judged: no group whose consumers share queues, and no topic, is known well enough"
+        yield "nothing could be judged: data is missing for all topics and all groups with shared queues"
         yield from _left_out(sweep)
         return
     yield _verdict(sweep)
@@ -67,7 +67,7 @@ def _facts(sweep: FailureSweep) -> Iterator[str]:
     yield f"  tried {c.tried:,} of {_many(c.all, 'case')}: {c.singles:,} single ({kinds}){pairs}"
     if sweep.broken_already:
         more = f", and {len(sweep.broken_already) - 1} more" if len(sweep.broken_already) > 1 else ""
-        yield f"  broken while nothing is lost: {_breaks(sweep.broken_already[0])}{more}"
+        yield f"  broken without any loss: {_breaks(sweep.broken_already[0])}{more}"
     yield from _left_out(sweep)
     if sweep.waived:
         yield f"  {counted(sweep.waived, 'counterexample')} waived"
@@ -89,7 +89,7 @@ def _left_out(sweep: FailureSweep) -> Iterator[str]:
     whole = [each for each in sweep.unjudged if each.limit is None]
     if whole:
         names = named(f"{each.about} {each.name}" for each in whole)
-        yield f"  not judged, or in part: {names} ({whole[0].why})"
+        yield f"  not judged or partly judged: {names} ({whole[0].why})"
     limits: dict[tuple[str, str], list[str]] = {}
     for each in sweep.unjudged:
         if each.limit is not None:

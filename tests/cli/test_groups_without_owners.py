@@ -167,7 +167,7 @@ def test_show_owners_compares_what_brokers_assign_live_and_asks_nobody_offline(
     ]
     assert "assignment-mismatch" not in {each["code"] for each in good["findings"]}
     text = run("show-owners", *at(pop), "-g", "pop-svc").stdout
-    assert "  asked what broker-a assign" in text
+    assert "  assignments by broker-a" in text
     assert "2 answers as predicted" in text
     bad = answered(pulled.partition(",{")[0])
     (mismatch,) = bad["data"]["brokerAssignments"][1]["mismatches"]

@@ -8,26 +8,6 @@ from itertools import takewhile
 
 from tools.manual.tree import command_tree
 
-TWO_MEANINGS = {
-    "--add": "a consumer that joins, in plans and simulations",
-    "--client": "simulators: becomes --sdk SDK@VERSION",
-    "--consume-time": "simulators: a listener, or an application that receives",
-    "--consumers": "simulators: size-group's becomes --sizes",
-    "--explain": "reasons of owners, or of each consumer's steps",
-    "--for": "how long a simulation, a load or a recording goes on",
-    "--latency": "simulators: becomes --round-trip",
-    "--messages": "simulators: those sent, or those measured",
-    "--orderly": "simulators: what the listener is",
-    "--sdk": "simulators: of producers, or of consumers",
-    "--strategy": "simulators: their texts name the default first",
-    "--threads": "simulators: size-group's becomes --consume-threads",
-    "--to-strategy": "simulators: the strategy of restarted consumers",
-    "--topic": "simulators: the one topic that is sent to, or received from",
-    "--trace": "simulators: attempts, or messages",
-    "--trials": "simulators: each names its random parts",
-}
-"""Options whose help texts begin differently, with the reason."""
-
 _SAYS_NOTHING = {"A", "An", "How", "Only", "Or", "Say", "The", "What", "When", "Which", "Whose"}
 
 
@@ -48,7 +28,7 @@ def test_an_option_has_one_meaning_in_all_commands() -> None:
         shared = [*takewhile(lambda each: len({*each}) == 1, zip(*words, strict=False))]
         if not shared or (len(shared) == 1 < len(clauses) and shared[0][0] in _SAYS_NOTHING):
             several[name] = {clause: commands[0] for clause, commands in clauses.items()}
-    assert {name: said for name, said in several.items() if name not in TWO_MEANINGS} == {}
+    assert several == {}
 
 
 def test_a_meaning_has_one_name_in_all_commands() -> None:

@@ -53,7 +53,7 @@ STALLS = [event("pull-stall", at, "b", f"pull-stall b@{at}s") for at in (4, 5, 6
     ({"broker-a 0": "a!!!"}, {"scenario": EVERYBODY}, "g, join b@3s: no gap; ", ""),
     # an outage is told apart from gaps, which the second line has
     ({"broker-a 0": "aa####  bb", "broker-a 1": "bbbbbbbbbb"}, {}, "g, join b@3s: 1 of 2 queues cannot be read for up to 4.0 s; converged", "1.0 s after it"),
-    ({"broker-a 0": "aa##"}, {"settled_us": None}, "g, join b@3s: 1 of 1 queue cannot be read for up to 2.0 s and more: it still cannot at the end; ", "not converged 1.0 s after it, where the simulation ends"),
+    ({"broker-a 0": "aa##"}, {"settled_us": None}, "g, join b@3s: 1 of 1 queue cannot be read for up to 2.0 s; it still cannot be read at the end; ", "not converged 1.0 s after it, when the simulation ends"),
     ({"broker-a 0": "aaaa"}, {"settled_us": 0, "events": ()}, "g, no event: no gap; no overlap; ", "no queue changes its owner"),
 ])  # fmt: skip
 def test_the_first_line_of_one_group(strips: dict[str, str], changes: dict[str, Any], start: str, end: str) -> None:
@@ -65,7 +65,7 @@ def test_the_first_line_of_one_group(strips: dict[str, str], changes: dict[str, 
 @every_case(("again", "seconds", "told"), [
     (12, 2.0, "  at most 12 messages redelivered · a message waits up to 500 ms"),
     (1, 2.0, "at most 1 message redelivered · "),
-    (None, 2.0, "redelivered: at most a queue's last 2.0 s, how many messages is unknown without --rate · "),
+    (None, 2.0, "redelivered: up to the last 2.0 s of each queue (add --rate for a message count) · "),
     (0, 0.0, "at most 0 messages redelivered · "),
 ])  # fmt: skip
 def test_the_bound_of_messages_delivered_again_is_called_one(again: int | None, seconds: float, told: str) -> None:
@@ -92,8 +92,8 @@ def test_rules_and_changed_settings_are_shown() -> None:
     )  # fmt: skip
     assert group_report(simulated(TWO, scenario=scenario)).closing == (
         "2 consumers, 2 queues of T; strategy AVG, orderly; client 4.9.7 (rules of 5.5.0 and newer)",
-        "seed 9, trial 0; a request takes about 1 ms; a message takes the listener 2 ms; CONSUME_FROM_FIRST_OFFSET",
-        "timers: heartbeat 10 s instead of 30 s, pull-delay 0 s instead of what the client version does",
+        "seed 9, trial 0; a request takes about 1 ms; the listener takes 2 ms per message; CONSUME_FROM_FIRST_OFFSET",
+        "timers: heartbeat 10 s instead of 30 s, pull-delay 0 s instead of the default of the client version",
     )
 
 

@@ -218,7 +218,7 @@ def test_the_page_has_the_picture_the_facts_and_the_tables() -> None:
     report = simulated(TWO, steps=steps, found=trials(convergence_ms=(1000, 2000, 3000)))
     page = parsed(html_page(report, Finding("code", "beware")))
     shown, closed = (", ".join(texts_of(page, tag)) for tag in ("h2", "summary"))
-    assert shown == "takeovers, what happens and why, consumers: queues before and after, 20 trials"
+    assert shown == "takeovers, steps and reasons, consumers: queues before and after, 20 trials"
     assert closed == "gaps, overlaps: T, queues: T, events, summary"
     assert page.find(f".//{SVG}svg") is not None
     assert "takes one" in texts_of(page, "td")

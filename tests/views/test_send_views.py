@@ -92,7 +92,7 @@ def test_the_settings_stand_last() -> None:
     assert "; ONEWAY, 1 thread, 1 messages per second; one attempt " in settings(mode="oneway")
     by_hand = settings(selector=Selector("hash", key_hashes=(1,)))
     assert "; selector hash, 1 thread, 1 messages per second; one attempt within " in by_hand
-    assert by_hand.endswith("; selectors know no latency fault")
+    assert by_hand.endswith("; selectors do not use latency fault")
     for notices, line in ((0, "drops it at once"), (120, "drops it after 2m"), (None, "never drops it")):
         assert settings(fails(REFUSED, 0, 5, notices)).endswith(f"\nb: refused from 0 s to 5 s; the NameServer {line}")
 

@@ -116,7 +116,7 @@ def _options(page: Page, command: CommandPage) -> None:
 def _known(command: CommandPage, option: OptionPage) -> list[Marked]:
     """The words that the option knows, where its help does not name them."""
     words = known_names(" ".join(command.path), option.names[-1])
-    return [Marked(f"It knows {_listed([bold(word) for word in words], 'and')}.")] if words else []
+    return [Marked(f"The names are {_listed([bold(word) for word in words], 'and')}.")] if words else []
 
 
 def _term(option: OptionPage) -> Marked:

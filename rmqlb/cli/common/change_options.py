@@ -5,23 +5,25 @@ from typing import Any
 from rmqlb.cli.common.declare import Options, Panel, Text, Texts
 from rmqlb.model.limits import MOST_CONSUMERS
 
-_members, _route = Panel("What changes: consumers"), Panel("What changes: route")
+_members, _route = Panel("Consumer changes"), Panel("Route changes")
 
 
 class ChangeOptions(Options):
-    scale_to: Text = _members("N", "N consumers in the end: add, or remove the last.")
-    add: Texts = _members("N|ID", "Add N consumers or this one.")
-    remove: Texts = _members("N|ID", "Remove the last N in sorted order or this one.")
-    replace_ids: Texts = _members("--replace OLD=NEW", "One id goes, another comes.")
-    to_strategy: Text = _members("STRATEGY", "The strategy afterwards, or FILE.py:NAME.")
+    scale_to: Text = _members("N", "Number of consumers after the change. The last ones in sorted order are removed.")
+    add: Texts = _members("N|ID", "Consumers to add: a count or a client ID.")
+    remove: Texts = _members(
+        "N|ID", "Consumers to remove: a count or a client ID. A count removes the last in sorted order."
+    )
+    replace_ids: Texts = _members("--replace OLD=NEW", "Client ID to replace, and its replacement.")
+    to_strategy: Text = _members("STRATEGY", "Strategy after the change, or FILE.py:NAME.")
     add_brokers: Texts = _route(
         "--add-broker NAME[:READ[:WRITE]]",
-        "A broker that gets queues of the topics; counts default to those of the other brokers.",
+        "Broker to add to the route. Queue counts default to those of the other brokers.",
     )
-    remove_brokers: Texts = _route("--remove-broker NAME", "A broker that is lost.")
-    remove_masters: Texts = _route("--remove-master NAME", "A broker whose master is lost; its slaves stay.")
-    read_queues: Texts = _route("[BROKER=]N", "New number of read queues.")
-    write_queues: Texts = _route("[BROKER=]N", "New number of write queues.")
+    remove_brokers: Texts = _route("--remove-broker NAME", "Broker to remove from the route.")
+    remove_masters: Texts = _route("--remove-master NAME", "Broker that loses its master; its slaves stay.")
+    read_queues: Texts = _route("[BROKER=]N", "Read queues of each broker or of BROKER.")
+    write_queues: Texts = _route("[BROKER=]N", "Write queues of each broker or of BROKER.")
 
     def arguments(self) -> dict[str, Any]:
         from rmqlb.verbs import parse

@@ -69,7 +69,7 @@ class Declared:
     def argument(self, name: str, kind: Any) -> Parameter:
         """The option's value as an argument, which may be left out."""
         option = self.spellings(name)[-1]
-        text = f"The same as {option}."
+        text = f"Same as {option}."
         argument = Argument(None, metavar=f"{self.positional}{'…' if kind == Texts else ''}", help=text)
         return Parameter(_argument(name), Parameter.KEYWORD_ONLY, default=argument, annotation=kind)
 
@@ -143,7 +143,7 @@ class Options:
         return {name: value for name, value in values if value is not None}
 
 
-own, about, shown, written = map(Panel, (None, "What to look at", "What to show", "Output"))
+own, about, shown, written = map(Panel, (None, "Input", "Filters", "Output"))
 
 
 def command(

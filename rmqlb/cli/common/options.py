@@ -14,55 +14,59 @@ class SourceOptions(Options):
 
     source: Text = _source(
         "-s URL|FILE|-",
-        "HOST:9876 or rocketmq://HOST:9876,… for NameServers, http(s)://… for a Dashboard, a file, or - for stdin.",
+        "Source to read: HOST:9876, a Dashboard URL, a file, or -. NameServers are HOST:9876 or "
+        "rocketmq://HOST:9876,…; a Dashboard is http(s)://…; - reads stdin.",
         stdin="-",
     )
-    namesrv_addr: Text = _name_servers(
-        "-n HOST:9876;…", "The NameServers, as mqadmin takes them.", envvar="NAMESRV_ADDR"
-    )
-    context: Text = _source("NAME", "The context whose source is read, instead of the active one; see rmqlb context.")
+    namesrv_addr: Text = _name_servers("-n HOST:9876;…", "NameServers, in mqadmin's format.", envvar="NAMESRV_ADDR")
+    context: Text = _source("NAME", "Context to use instead of the active one; see rmqlb context.")
     user: Text = _login(
-        "USER", "Log in as this user; the password comes from RMQLB_PASSWORD, --password-file or a prompt."
+        "USER", "Dashboard user to log in as. The password comes from RMQLB_PASSWORD, --password-file or a prompt."
     )
-    password_file: Text = _login("FILE", "Its first line is the password; mode 0600.")
+    password_file: Text = _login("FILE", "Password file, with mode 0600. Only its first line is read.")
     ca_file: Text = _tls("FILE", "Trust only the CA certificates in this PEM file.")
-    source_timeout: str = _source("TIME", "Timeout of one request: 5s, 800ms, 1m.", "5s")
-    deadline: str = _source("TIME", "Time for all requests of one reading; what is unread by then is unknown.", "1m")
-    source_retries: int = _source("N", "Retries of a read on transient errors.", 2, min=0, max=MOST_RETRIES)
-    max_size: str = _source("SIZE", "Largest file or answer that is read: 64MB.", "64MB")
+    source_timeout: str = _source("TIME", "Timeout per request, such as 5s, 800ms or 1m.", "5s")
+    deadline: str = _source("TIME", "Time limit for reading the source once. Data not read by then is unknown.", "1m")
+    source_retries: int = _source("N", "Retries per read after a transient error.", 2, min=0, max=MOST_RETRIES)
+    max_size: str = _source("SIZE", "Largest file or response to read.", "64MB")
     proxy: Texts = _source(
-        "HOST[:8080]", "A Proxy's remoting port, which tells its consumers, as those of gRPC; repeatable."
+        "HOST[:8080]",
+        "Remoting port of a Proxy, to list its consumers. Listing gRPC consumers requires it; repeatable.",
     )
     map_address: Texts = _source(
-        "FROM=TO", "Reach this address at another, as through a tunnel; * is allowed on both sides; repeatable."
+        "FROM=TO", "Reach address FROM at TO, for example through a tunnel. Both sides may contain *; repeatable."
     )
     access_key: Text = _login(
-        "KEY", "Account of a cluster with ACL; its secret comes from RMQLB_SECRET_KEY or --secret-key-file."
+        "KEY", "Access key of a cluster with ACL. The secret key comes from RMQLB_SECRET_KEY or --secret-key-file."
     )
-    secret_key_file: Text = _login("FILE", "The first line is the secret key.")
-    client_cert: Text = _tls("FILE", "PEM certificate to show to rocketmqs:// servers.")
-    client_key: Text = _tls("FILE", "Its PEM key, when that is another file.")
-    tls_name: Text = _tls("NAME", "The name that in every server's certificate, when it is not the host's.")
+    secret_key_file: Text = _login("FILE", "Secret key file, with mode 0600. Only its first line is read.")
+    client_cert: Text = _tls("FILE", "Client certificate (PEM) for rocketmqs:// servers.")
+    client_key: Text = _tls("FILE", "Private key (PEM), if not in the certificate file.")
+    tls_name: Text = _tls("NAME", "Name expected in server certificates, if not the host name.")
     active_context: ActiveContext | None = None
     ignored_context_note: str | None = None
 
 
-RATE_HELP = "Messages per second of the topic, or of each, spread evenly over its queues; repeatable."
-RATES_SINCE_HELP = "An earlier snapshot, for rates: what came since in each queue."
+RATE_HELP = (
+    "Messages per second of each topic or of TOPIC. The rate is spread evenly over the topic's queues; repeatable."
+)
+RATES_SINCE_HELP = "Earlier snapshot, to compute the rate of each queue."
 
 
 class StrategyOptions(Options):
     strategy_options: Texts = own(
-        "--strategy-option KEY=VALUE", "A strategy's setting, as virtual-nodes=20; repeatable."
+        "--strategy-option KEY=VALUE", "Strategy setting, such as virtual-nodes=20; repeatable."
     )
 
 
 class PolicyOptions(StrategyOptions):
     policy: Text = own(
-        "-p FILE|-", "Rules and waivers in YAML or JSON, or - for stdin; default: a built-in policy.", stdin="-"
+        "-p FILE|-",
+        "Policy file with rules and waivers, or - for stdin. The file is YAML or JSON; default: a built-in policy.",
+        stdin="-",
     )
-    today: Text = own("YYYY-MM-DD", "The day on which waivers are looked at; default: today.")
-    print_policy: bool = own.flag("Print the built-in policy as YAML with comments, to edit, and end.", for_verb=False)
+    today: Text = own("YYYY-MM-DD", "Date for which waivers are checked; default: today.")
+    print_policy: bool = own.flag("Print the built-in policy as commented YAML, and exit.", for_verb=False)
 
     def printed_policy(self, *name: str) -> str | None:
         """The text that is asked for instead of an answer, if any (raises UsageError)."""
@@ -76,19 +80,21 @@ class PolicyOptions(StrategyOptions):
 
 
 class OneGroup(StrategyOptions):
-    group: Text = own("-g GROUP", "Consumer group; may be left out when there is one.", positional="GROUP")
+    group: Text = own("-g GROUP", "Consumer group; optional if there is only one.", positional="GROUP")
 
 
 class OneGroupOnTopics(OneGroup):
-    topics: Texts = own("-t --topic TOPIC", "Topics; repeatable; default: the group's topics.")
-    include_retry: bool = about.flag("The group's %RETRY% topic too.")
+    topics: Texts = own("-t --topic TOPIC", "Topics by name; default: the group's topics; repeatable.")
+    include_retry: bool = about.flag("Include the group's %RETRY% topic.")
 
 
 class GroupOptions(OneGroupOnTopics):
-    consumers: Text = about("IDS|@FILE|N", "Consumers now, instead of the source's.", stdin="@-")
+    consumers: Text = about(
+        "IDS|@FILE|N", "Consumers of the group, instead of the source's. Give client IDs, @FILE or a count.", stdin="@-"
+    )
     sdk: Texts = about(
         "[ID=]java|go|cpp",
-        "Client library of the consumers or of one; default: as their connections say, or java; repeatable.",
+        "Client library of the consumers or of one; default: as reported, or java; repeatable.",
     )
 
     def arguments(self) -> dict[str, Any]:
@@ -101,16 +107,16 @@ class GroupOptions(OneGroupOnTopics):
 class GroupsOptions(GroupOptions):
     group: Texts = own(  # type: ignore[assignment]
         "-g GROUP",
-        "Consumer groups, by name or as 'pay-*'; repeatable; may be left out when there is one.",
+        "Consumer groups by name or pattern ('pay-*'); repeatable; optional if there is only one.",
         positional="GROUP",
     )
-    explain: bool = written.flag("Say why each queue goes where it goes.")
+    explain: bool = written.flag("Explain the owner of each queue.")
 
 
 class PopOptions(Options):
     pop_share: int | None = about(
         "N",
-        "Who may read what under POP with this popShareQueueNum.",
+        "Show POP assignment with this popShareQueueNum.",
         min=-(2**31),
         max=2**31 - 1,
     )
@@ -119,17 +125,20 @@ class PopOptions(Options):
 class OutputOptions(Options):
     output: Text = written(
         "-o FORMAT",
-        "Output format: table, wide, plain, json, yaml, csv, markdown; some jsonl, prometheus; piped: plain.",
+        "Output format: table, wide, plain, json, yaml, csv, markdown. Some commands also write jsonl or prometheus; "
+        "piped output is plain.",
         envvar="RMQLB_OUTPUT",
     )
-    section: Texts = written("NAME", "Only this table of the result; repeatable. csv shows one, by default the first.")
-    all: bool = written.flag("Every table and every row, on a screen too.")
+    section: Texts = written(
+        "NAME", "Show only this table of the result; repeatable. With -o csv, the first table is the default."
+    )
+    all: bool = written.flag("Show all tables and rows on a terminal too.")
     color: str = written(
         "auto|always|never",
-        "Whether in colour: auto is on a terminal, or as NO_COLOR and FORCE_COLOR say.",
+        "Color mode. With auto, NO_COLOR or FORCE_COLOR decides, otherwise whether output goes to a terminal.",
         "auto",
         envvar="RMQLB_COLOR",
     )
-    no_pager: bool = written.flag("Long tables on a terminal at once, without a pager.")
-    quiet: bool = written.flag("No findings and no progress.", "-q")
-    debug: bool = written.flag("Show where an unexpected error comes from.")
+    no_pager: bool = written.flag("Print long tables without a pager.")
+    quiet: bool = written.flag("Hide findings and progress.", "-q")
+    debug: bool = written.flag("Show where an unexpected error was raised.")

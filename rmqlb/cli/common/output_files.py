@@ -49,7 +49,7 @@ def snapshot_text(snapshot: ClusterSnapshot, findings: Sequence[Finding], comman
 
 
 class PageOptions(Options):
-    html: Text = written("FILE|-", "Write the result as one page of HTML too.", for_verb=False)
+    html: Text = written("FILE|-", "Also write the result as one HTML page.", for_verb=False)
 
     @property
     def files(self) -> dict[str, str]:
@@ -70,4 +70,4 @@ class PageOptions(Options):
 
 
 class PictureOptions(PageOptions):
-    svg: Text = written("FILE|-", "Write the timeline as SVG too.", for_verb=False)
+    svg: Text = written("FILE|-", "Also write the timeline as SVG.", for_verb=False)

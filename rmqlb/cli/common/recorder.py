@@ -85,7 +85,7 @@ class GroupRecorder:
                     return "time"
                 changed = follower.changed_queues
                 news = f"{counted(changed, 'queue')} changed owners" if changed else "no change"
-                so_far = f"{self.group}: {counted(follower.looks, 'look')}, {news}"
+                so_far = f"{self.group}: {counted(follower.looks, 'sample')}, {news}"
                 progress(f"{so_far}, at most {duration(round(left) * 1000)} left", 0, 0)
                 wait_for_next(wait)
                 look_began = time.monotonic()

@@ -18,41 +18,47 @@ def _help(field: str, more: str = "") -> str:
 
 
 class SendOptions(SettingsOptions):
-    topic: Text = own("-t TOPIC", "The topic that is sent to.", positional="TOPIC")
-    fail: Texts = _failures("BROKER[@FROM-TO][:KIND]", "A broker, or a pattern of them, that fails; repeatable.")
+    topic: Text = own("-t TOPIC", "Topic to send to.", positional="TOPIC")
+    fail: Texts = _failures("BROKER[@FROM-TO][:KIND]", "Failing broker or pattern; repeatable.")
     round_trip: Texts = _failures(
         "[BROKER=]SPEC",
-        "How long a healthy broker takes: 3ms, lognormal(5ms,2) (median, sigma) or FILE.csv; default 1ms.",
+        "Round-trip time of a healthy broker; default: 1ms. SPEC is a time such as 3ms, lognormal(5ms,2) with median "
+        "and sigma, or FILE.csv.",
     )
-    messages: Text = _load("N", "Number of messages; default: as many as fit --for, or 1000.")
+    messages: Text = _load("N", "Number of messages to send; default: as many as fit --for, or 1000.")
     rate: Text = _load("R", _help("rate"))
     for_: Text = _load(
         "TIME",
-        "No message starts after this time. Default while brokers fail, without --messages: until route polls "
-        "have shown the producer each failure and its end, at 10 messages per second if there is no --rate.",
+        "Duration of the simulation. No message starts later. Default with --fail and without --messages: until route "
+        "polls have shown the producer each failure and its end, at 10 messages per second if --rate is missing.",
     )
-    keys: Text = _load("FILE|-", "Message keys, one per line, for --selector hash and FILE.py:NAME", stdin="-")
+    keys: Text = _load("FILE|-", "Message keys, one per line. Used by --selector hash and FILE.py:NAME.", stdin="-")
     mode: str = _producer("sync|async|oneway", _help("mode"), "sync")
     latency_fault: str = _producer("on|off", _help("latency_fault"), "off")
     sdk: Texts = _producer(
-        "SDK[@VERSION]", "Whose producer, as java@4.9.7, go or go-grpc@5.1.4; several are compared. Default: java."
+        "SDK[@VERSION]",
+        "Client library of the producers, such as java@4.9.7. Others are go or go-grpc@5.1.4; several are compared; "
+        "default: java.",
     )
     send_retries: int | None = _producer(
-        "", _help("retries", "; default: as the SDK has it, 2; go 3"), min=0, max=MOST_RETRIES
+        "",
+        "Retries per message; default: 2, go 3. Sets retryTimesWhenSendFailed (SYNC) or retryTimesWhenSendAsyncFailed.",
+        min=0,
+        max=MOST_RETRIES,
     )
-    send_timeout: str = _producer("TIME", _help("timeout_ms"), "3s")
+    send_timeout: str = _producer("TIME", "Timeout of a message with all its attempts. Sets sendMsgTimeout.", "3s")
     selector: Text = _producer(
         "hash|random|machine-room|BROKER:QUEUE|FILE.py:NAME",
-        "The application picks the queue: one attempt, no retry. FILE.py is run; NAME(queues, key) returns "
-        "one, where key is a line of --keys, otherwise the message's number.",
+        "Queue selector of the application. Each message then has one attempt and no retry. FILE.py is run; "
+        "NAME(queues, key) returns a queue. The key is a line of --keys, otherwise the message number.",
     )
     compare: Texts = _producer(
         "latency-fault|clients|sdks",
-        "Side by side: latency fault off and on, Java's versions, or all SDKs; repeatable.",
+        "Variants to compare side by side; repeatable. They are latency fault off and on, Java's versions, or SDKs.",
     )
-    trials: Text = _load("N", "Run N times with other random parts; confidence intervals.")
-    trace: bool = written.flag("List attempts and lost messages; -o jsonl streams them.")
-    fail_on: Texts = written("CONDITION", "Exit 3 when it is met: 'lost>0', 'share[broker-a]>60%'; repeatable.")
+    trials: Text = _load("N", "Number of simulations with other random numbers. The result has confidence intervals.")
+    trace: bool = written.flag("List every attempt and lost message; -o jsonl streams them.")
+    fail_on: Texts = written("CONDITION", "Exit 3 if a condition holds: 'lost>0', 'share[broker-a]>60%'; repeatable.")
     nameserver_notices: Text = setting("nameserver-notices")
     route_poll: str = setting("route-poll")
     first_poll: Text = setting("first-poll")

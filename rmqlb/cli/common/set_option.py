@@ -74,7 +74,11 @@ SETTINGS: Mapping[str, Setting] = {
     "key-type": Setting((_SEND,), "string|int|long", "type of the keys that the application passes", "string"),
     "latency-max": Setting((_SEND,), "MS,MS,…", "latency thresholds of latency fault", None, "by client version"),
     "nameserver-notices": Setting(
-        (_SEND, _RECEIVE), "TIME|never", "when the NameServer drops a failed broker", None, "refused 0s, timeout 120s"
+        (_SEND, _RECEIVE),
+        "TIME|never",
+        "time until the NameServer drops a failed broker",
+        None,
+        "refused 0s, timeout 120s",
     ),
     "not-available-duration": Setting(
         (_SEND,), "MS,MS,…", "isolation time for each threshold of latency-max", None, "by client version"
@@ -100,7 +104,7 @@ SETTINGS: Mapping[str, Setting] = {
     "send-timeout-per-request": Setting(
         (_SEND,), "TIME", "timeout of one attempt (sendMsgMaxTimeoutPerRequest, 5.3.3 and newer)", None, "none"
     ),
-    "start-at": Setting((_SEND,), "BROKER:QUEUE", "queue of the first pick", None, "random"),
+    "start-at": Setting((_SEND,), "BROKER:QUEUE", "first queue to pick", None, "random"),
     "threads": Setting((_SEND,), "N", "sending threads, each with its own round robin", 1, most=MOST_THREADS),
     "trial": Setting((_REBALANCE,), "K", "number of the simulation to show, from 0", "0"),
 }
@@ -117,9 +121,7 @@ def timers() -> Any:
 
 
 class SettingsOptions(Options):
-    set_: Texts = about(
-        "--set NAME=VALUE", "A rare setting; docs/settings.md explains each; repeatable.", for_verb=False
-    )
+    set_: Texts = about("--set NAME=VALUE", "Rare setting; see docs/settings.md; repeatable.", for_verb=False)
 
     def __init__(self, **values: Any) -> None:
         super().__init__(**values)

@@ -23,12 +23,12 @@ _SHORTEST_S = 0.1
 
 
 class WatchFlag(Options):
-    watch: bool = written.flag("Take samples until Ctrl-C; in a pipe, JSON lines of changes.")
+    watch: bool = written.flag("Take samples until Ctrl-C. In a pipe, write changes as JSON lines.")
 
 
 class WatchOptions(WatchFlag):
-    every: Text = written("TIME", "Time between two samples. With --watch; default: 5s.")
-    samples: int | None = written("N", "Most samples. With --watch; default: no limit.", min=1)
+    every: Text = written("TIME", "Time between samples. Needs --watch; default: 5s.")
+    samples: int | None = written("N", "Maximum number of samples. Needs --watch; default: no limit.", min=1)
 
 
 def show(look: Callable[[], SnapshotView], options: WatchOptions, terminal: Terminal) -> SnapshotView:

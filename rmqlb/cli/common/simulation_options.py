@@ -3,16 +3,17 @@ from rmqlb.cli.common.options import RATE_HELP
 from rmqlb.cli.common.set_option import SettingsOptions, setting, timers
 
 RATE_HINT = "say how many messages come: --rate R or --set earlier=FILE"
-_members = Panel("How the consumers are configured")
+_members = Panel("Consumers")
 
 
 class MemberOptions(SettingsOptions):
-    """How the consumers are configured; the defaults are what the source says, and then the client's own."""
+    """Consumers; the defaults are what the source says, and then the client's own."""
 
     strategy: Text = about(
-        "STRATEGY", "Or FILE.py:NAME, which is run. Default: as consumers report or show, otherwise AVG."
+        "STRATEGY",
+        "Allocation strategy, or FILE.py:NAME. FILE.py is run; default: as consumers report or show, otherwise AVG.",
     )
-    orderly: bool = _members.flag("A MessageListenerOrderly: queues are locked.")
+    orderly: bool = _members.flag("Ordered consumption (MessageListenerOrderly).")
     rates: Texts = _members("--rate [TOPIC=]R", RATE_HELP)
     sdk: Texts = setting("sdk")
     include_retry: bool = setting("include-retry")

@@ -176,7 +176,7 @@ def test_the_report_is_as_grave_as_its_worst_group_which_comes_first() -> None:
     assert (report.grave, [row[:2] for row in rows]) == ("error", [("error", "g"), ("info", "h")])
     same, moved = diff_report(compare_snapshots(ABC, ABC)), diff_report(compare_snapshots(ABC, after("abcd")))
     assert (same.grave, same.more, same.only(()).sections, same.only(()).table.name) == ("inOrder", "", (), "groups")
-    assert (moved.grave, moved.more) == ("", "--section queues lists 5 queues whose owners differ")
+    assert (moved.grave, moved.more) == ("", "--section queues lists 5 queues with different owners")
     read = group("abc", [T], name="h")
     read = replace(read, queues={q: QueueState(state.owners, 1010, 1010) for q, state in read.queues.items()})
     lagging = diff_report(compare_snapshots(both, cluster(group("abc", [T], lag=5), read, routes=[T])))
