@@ -6,7 +6,14 @@ from itertools import filterfalse
 from msgspec.structs import replace
 
 from rmqlb.cli.common.declare import Options, Text, Texts, about, command, own, shown
-from rmqlb.cli.common.options import GroupsOptions, OneGroup, OutputOptions, PopOptions, SourceOptions, StrategyOptions
+from rmqlb.cli.common.options import (
+    GroupsOptions,
+    OutputOptions,
+    PopOptions,
+    SomeGroups,
+    SourceOptions,
+    StrategyOptions,
+)
 from rmqlb.cli.common.output_files import PageOptions
 from rmqlb.cli.common.reading import Reader, ask
 from rmqlb.cli.common.show_or_watch import WatchOptions, show, show_verb
@@ -57,11 +64,12 @@ def show_groups(
 
 
 @command
-def show_consumers(source: SourceOptions, options: OneGroup, output: OutputOptions, watching: WatchOptions) -> None:
+def show_consumers(source: SourceOptions, options: SomeGroups, output: OutputOptions, watching: WatchOptions) -> None:
     """Show a group's consumers: each running process with its address, version, queues and lag.
 
     Examples:
       rmqlb show-consumers -s examples/cluster.json -g order-svc
+      rmqlb show-consumers -s examples/four-groups.yaml -g '*-svc'
       rmqlb show-consumers -s examples/cluster.json -g bill-svc -o json
 
     Two processes that share a client ID are two rows. What a client ID owns is then said of both: each of them reads

@@ -4,8 +4,8 @@ from rmqlb.cli.common.declare import Panel, Text, Texts, about, command, written
 from rmqlb.cli.common.options import (
     RATE_HELP,
     RATES_SINCE_HELP,
-    OneGroupOnTopics,
     OutputOptions,
+    SomeGroupsOnTopics,
     SourceOptions,
 )
 from rmqlb.cli.common.reading import Reader, ask
@@ -18,7 +18,7 @@ from rmqlb.model.size_group import MOST_ID_TRIALS, MOST_QUEUES_PER_BROKER, MOST_
 _limits, _sizes, _work = Panel("What is asked for"), Panel("Which sizes"), Panel("Work")
 
 
-class SizeOptions(SettingsOptions, OneGroupOnTopics):
+class SizeOptions(SettingsOptions, SomeGroupsOnTopics):
     sdk: Text = about("java|go|cpp", "Client library of the consumers; default: as connections say, or java.")
     max_imbalance: Text = _limits("X", "Most queues of a consumer over the mean, at most; 1 is perfectly even.")
     no_idle: bool = _limits.flag("Every consumer has a queue.")

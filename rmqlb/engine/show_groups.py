@@ -38,6 +38,7 @@ from rmqlb.model.groups import (
     STATUSES,
     ConsumerProcess,
     Consumers,
+    ConsumersOfGroups,
     GroupLine,
     GroupState,
     Overview,
@@ -193,7 +194,7 @@ def _badness(line: GroupLine) -> tuple[int, int, int, str]:
     return STATUSES.index(line.status), -(line.lag_at_least or 0), -bad, line.group
 
 
-def _summary(lines: Sequence[GroupLine], own: int) -> OverviewSummary:
+def _summary(lines: Sequence[GroupState], own: int) -> OverviewSummary:
     statuses = Counter(line.status for line in lines)
     summed = ("queues", "duplicate_owners", "idle", "duplicate_client_ids", "mismatches")
     return OverviewSummary(
@@ -219,6 +220,10 @@ def consumers_of(group: Group, unread: Sequence[Unread]) -> Consumers:
     state = GroupState(**{name: getattr(line, name) for name in GroupState.__struct_fields__})
     rows = tuple(_rows(group, line.findings)) if group.name in group.snapshot.groups else ()
     return Consumers(state, rows, line.findings)
+
+
+def consumers_of_groups(found: Sequence[Consumers]) -> ConsumersOfGroups:
+    return ConsumersOfGroups(tuple(found), _summary([each.overview for each in found], own=0))
 
 
 def _rows(group: Group, findings: Sequence[GroupFinding]) -> Iterator[ConsumerProcess]:

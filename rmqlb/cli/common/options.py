@@ -75,16 +75,20 @@ class PolicyOptions(StrategyOptions):
         return built_in_text(*name)
 
 
-class OneGroup(StrategyOptions):
-    group: Text = own("-g GROUP", "Consumer group; may be left out when there is one.", positional="GROUP")
+class SomeGroups(StrategyOptions):
+    group: Texts = own(
+        "-g GROUP",
+        "Consumer groups, by name or as 'pay-*'; repeatable; may be left out when there is one.",
+        positional="GROUP",
+    )
 
 
-class OneGroupOnTopics(OneGroup):
+class SomeGroupsOnTopics(SomeGroups):
     topics: Texts = own("-t --topic TOPIC", "Topics; repeatable; default: the group's topics.")
     include_retry: bool = about.flag("The group's %RETRY% topic too.")
 
 
-class GroupOptions(OneGroupOnTopics):
+class GroupOptions(SomeGroupsOnTopics):
     consumers: Text = about("IDS|@FILE|N", "Consumers now, instead of the source's.", stdin="@-")
     sdk: Texts = about(
         "[ID=]java|go|cpp",
@@ -98,12 +102,13 @@ class GroupOptions(OneGroupOnTopics):
         return given if self.consumers is None else given | {"consumers": members(self.consumers)}
 
 
-class GroupsOptions(GroupOptions):
-    group: Texts = own(  # type: ignore[assignment]
-        "-g GROUP",
-        "Consumer groups, by name or as 'pay-*'; repeatable; may be left out when there is one.",
-        positional="GROUP",
+class OneGroupOptions(GroupOptions):
+    group: Text = own(  # type: ignore[assignment]
+        "-g GROUP", "Consumer group; may be left out when there is one.", positional="GROUP"
     )
+
+
+class GroupsOptions(GroupOptions):
     explain: bool = written.flag("Say why each queue goes where it goes.")
 
 
