@@ -2,13 +2,14 @@
 
 from typing import Any
 
-from rmqlb.cli.common.declare import Options, Panel, Text, Texts
+from rmqlb.cli.common.declare import Panel, Text, Texts
+from rmqlb.cli.common.set_option import SettingsOptions, setting
 from rmqlb.model.limits import MOST_CONSUMERS
 
 _members, _route = Panel("What changes: consumers"), Panel("What changes: route")
 
 
-class ChangeOptions(Options):
+class ChangeOptions(SettingsOptions):
     scale_to: Text = _members("N", "N consumers in the end: add, or remove the last.")
     add: Texts = _members("N|ID", "Add N consumers or this one.")
     remove: Texts = _members("N|ID", "Remove the last N in sorted order or this one.")
@@ -19,7 +20,7 @@ class ChangeOptions(Options):
         "A broker that gets queues of the topics; counts default to those of the other brokers.",
     )
     remove_brokers: Texts = _route("--remove-broker NAME", "A broker that is lost.")
-    remove_masters: Texts = _route("--remove-master NAME", "A broker whose master is lost; its slaves stay.")
+    remove_masters: Texts = setting("remove-master")
     read_queues: Texts = _route("[BROKER=]N", "New number of read queues.")
     write_queues: Texts = _route("[BROKER=]N", "New number of write queues.")
 

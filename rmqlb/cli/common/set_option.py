@@ -61,7 +61,6 @@ SETTINGS: Mapping[str, Setting] = {
         (_SIZE,), "N", "sets of client IDs that strategies which look at client IDs are tried on", "100"
     ),
     "id-share": Setting((_SIZE,), "SHARE", "share of these sets for which all limits hold", "100%"),
-    "include-retry": Setting(_CLOCKS, _ON_OFF, "the group's %RETRY% topic too", default=False),
     "key-type": Setting((_SEND,), "string|int|long", "type of the keys that the application passes on", "string"),
     "latency-max": Setting((_SEND,), "MS,MS,…", "thresholds of latency fault", None, "those of the version"),
     "nameserver-notices": Setting(
@@ -72,6 +71,9 @@ SETTINGS: Mapping[str, Setting] = {
     ),
     "precision": Setting((_SEND,), "P", "end of --trials: each interval is ±P, as 0.1%", None, "all trials run"),
     "proxy-mode": Setting((_SEND,), "local|cluster", "gRPC: the Proxy runs in each broker or separately", "local"),
+    "remove-master": Setting(
+        ("plan-rebalance", _REBALANCE), "BROKER…", "this broker's master is lost; its slaves stay", None, "none"
+    ),
     "retry-not-store-ok": Setting((_SEND,), _ON_OFF, "retryAnotherBrokerWhenNotStoreOK", default=False),
     "round-trip": Setting(_CLOCKS, "TIME", "a request's way to a broker and back", "1ms"),
     "route-poll": Setting((_SEND,), "TIME", "how often a client polls the route", "30s"),
