@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from rmqlb.cli.common.declare import Panel, Text, Texts, command, own
-from rmqlb.cli.common.options import OutputOptions, SourceOptions, StrategyOptions
+from rmqlb.cli.common.options import LagOptions, OutputOptions, SourceOptions, StrategyOptions
 from rmqlb.cli.common.output_files import PageOptions
 from rmqlb.cli.common.reading import Reader, ask
 from rmqlb.cli.common.show_or_watch import WatchFlag, WatchOptions, show
@@ -21,7 +21,7 @@ _samples = Panel("Samples")
 _MOST = 10
 
 
-class DiagnoseOptions(PageOptions, StrategyOptions):
+class DiagnoseOptions(PageOptions, StrategyOptions, LagOptions):
     group: Texts = own("-g GROUP", "Consumer groups, by name or as 'pay-*'; repeatable.", positional="GROUP")
     all_groups: bool = own.flag("All groups except RocketMQ's own.")
     fail_on: Text = own("error|warning", "Exit 3 when a finding at least so grave is found.", for_verb=False)

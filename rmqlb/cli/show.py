@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from rmqlb.cli.common.declare import Options, Text, Texts, about, command, own, shown
 from rmqlb.cli.common.options import (
     GroupsOptions,
+    LagOptions,
     OutputOptions,
     PopOptions,
     SomeGroups,
@@ -20,18 +21,16 @@ from rmqlb.cli.common.show_or_watch import WatchOptions, show, show_verb
 from rmqlb.cli.common.terminal import SnapshotView, Terminal
 from rmqlb.engine.source_findings import source_findings
 from rmqlb.errors import DataError
-from rmqlb.model.diagnosis import MAX_LAG
 from rmqlb.model.group import is_system_topic
 from rmqlb.model.result import counted
 from rmqlb.model.snapshot import Wanted
 
 
-class ShowGroupsOptions(PageOptions, StrategyOptions):
+class ShowGroupsOptions(PageOptions, StrategyOptions, LagOptions):
     groups: Texts = own(
         "-g --group GLOB", "Consumer groups, by name or as 'pay-*'; repeatable; default: all.", positional="GROUP"
     )
     severity: Text = shown("SEVERITY", "Only groups with a finding at least so grave: error, warning or info.")
-    max_lag: int = own("N", "Unread messages above which a group is lagging.", MAX_LAG, min=0)
     policy: Text = own("-p FILE|-", "A policy whose limits of lag go before --max-lag.", stdin="-")
     fail_on: Texts = own("CONDITION", "Exit 3 when it is met: 'groups-with-errors>0', 'lag[G]>1000'; repeatable.")
 
@@ -63,8 +62,14 @@ def show_groups(
     show_verb(found, groups_report, terminal, watching, verb="judging", unknown_hint=hint)
 
 
+class ConsumersOptions(SomeGroups, LagOptions):
+    pass
+
+
 @command
-def show_consumers(source: SourceOptions, options: SomeGroups, output: OutputOptions, watching: WatchOptions) -> None:
+def show_consumers(
+    source: SourceOptions, options: ConsumersOptions, output: OutputOptions, watching: WatchOptions
+) -> None:
     """Show a group's consumers: each running process with its address, version, queues and lag.
 
     Examples:

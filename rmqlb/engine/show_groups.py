@@ -215,8 +215,8 @@ def _summary(lines: Sequence[GroupState], own: int) -> OverviewSummary:
 _Seen = tuple[MemberView | ProxyView, Connection]  # a broker's or Proxy's list, and a connection in it
 
 
-def consumers_of(group: Group, unread: Sequence[Unread]) -> Consumers:
-    line = group_line(group, unread, MAX_LAG)
+def consumers_of(group: Group, unread: Sequence[Unread], max_lag: int = MAX_LAG) -> Consumers:
+    line = group_line(group, unread, max_lag)
     state = GroupState(**{name: getattr(line, name) for name in GroupState.__struct_fields__})
     rows = tuple(_rows(group, line.findings)) if group.name in group.snapshot.groups else ()
     return Consumers(state, rows, line.findings)

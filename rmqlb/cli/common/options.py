@@ -4,6 +4,7 @@ from rmqlb.cli.common.declare import Options, Panel, Text, Texts, about, own, wr
 from rmqlb.cli.settings import MOST_RETRIES
 from rmqlb.errors import UsageError
 from rmqlb.model.configuration import ActiveContext
+from rmqlb.model.diagnosis import MAX_LAG
 
 _source, _login, _tls = (Panel(title, has_variables=True) for title in ("Connection", "Login", "TLS"))
 _name_servers = Panel("Connection")
@@ -73,6 +74,10 @@ class PolicyOptions(StrategyOptions):
         from rmqlb.sources.user_files.policy_file import built_in_text
 
         return built_in_text(*name)
+
+
+class LagOptions(Options):
+    max_lag: int = own("N", "Unread messages above which a group is lagging.", MAX_LAG, min=0)
 
 
 class SomeGroups(StrategyOptions):
