@@ -55,7 +55,7 @@ def diagnose(source: SourceOptions, options: DiagnoseOptions, output: OutputOpti
     decides.
 
     Exit codes: 0 done, 2 usage, 3 a finding is as grave as --fail-on says, 4 a group is not there, an --earlier file is
-    not an earlier look at it, or with --fail-on something is unknown, 5 endpoint unreachable.
+    not an earlier sample of it, or with --fail-on something is unknown, 5 endpoint unreachable.
     """
     from rmqlb.model.diagnosis import DiagnosisOfGroups
     from rmqlb.model.result import ERROR, WARNING
@@ -104,7 +104,7 @@ def _earlier(files: Sequence[str], reader: Reader) -> "tuple[Earlier, ...]":
     for file in files:
         if is_live(file):
             hint = "name a snapshot that fetch-routes wrote before"
-            raise UsageError(f"--earlier {shown_source(file)}: a running cluster shows no earlier look", hint=hint)
+            raise UsageError(f"--earlier {shown_source(file)}: a running cluster has no earlier sample", hint=hint)
     return tuple(Earlier(reader.of_file(file), file) for file in dict.fromkeys(files))
 
 

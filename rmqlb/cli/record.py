@@ -48,12 +48,13 @@ def record(source: SourceOptions, options: RecordOptions, output: OutputOptions)
       rmqlb record --replay examples/recording.json
       rmqlb record --replay examples/recording.json --section changes --fail-on 'unassigned>0'
 
-    It looks every second. A change lies between the request of the last look that showed the former owner and the last
-    answer of the first look that shows the new one; of a gap the longest and the shortest possible length are shown.
-    A consumer that does not answer has unknown queues, and a look that fails is a gap in what is known; neither ends
+    It takes a sample every second. A change lies between the request of the last sample that showed the former owner
+    and the last answer of the first sample that shows the new one; of a gap the longest and the shortest possible
+    length are shown.
+    A consumer that does not answer has unknown queues, and a sample that fails is a gap in what is known; neither ends
     it. Ctrl-C does, with what was seen so far and exit code 0. -o jsonl writes each change when it is seen.
 
-    Converged: each queue has one owner, in two looks the one that the reported strategy predicts; where none can be
+    Converged: each queue has one owner, in two samples the one that the reported strategy predicts; where none can be
     predicted, the same one for 25 s. --until converged waits for a first change. --for ends it in any case.
 
     --against says of each queue whether it was as predicted, earlier, later, with another owner or not yet moved. Times
@@ -61,7 +62,7 @@ def record(source: SourceOptions, options: RecordOptions, output: OutputOptions)
     first change of an owner.
 
     Exit codes: 0 done, 2 usage, 3 a --fail-on condition is met, 4 the group is not there or its consumers do not share
-    its queues, 5 endpoint unreachable at the first look.
+    its queues, 5 endpoint unreachable at the first sample.
     """
     from msgspec.structs import replace
 

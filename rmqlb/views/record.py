@@ -76,14 +76,14 @@ def _gravity(recording: Recording) -> str:
     f, compared = recording.figures, recording.comparison
     if f.unassigned or f.duplicate_owners or (compared is not None and compared.other_owner):
         return ERROR
-    unsure = f.unknown or f.failed_looks or (f.changed and recording.converged_by is None)
+    unsure = f.unknown or f.failed_samples or (f.changed and recording.converged_by is None)
     return WARNING if unsure or (compared is not None and compared.differences) else "inOrder"
 
 
 def _settings(recording: Recording) -> tuple[str, ...]:
     strategy = "" if recording.strategy is None else f"; consumers report {recording.strategy}"
-    lines = [f"times count from {recording.started_at}, when the first look was answered{strategy}"]
-    lines.append("a change lies between two looks; what changes and changes back between two looks is not seen")
+    lines = [f"times count from {recording.started_at}, when the first sample was answered{strategy}"]
+    lines.append("a change lies between two samples; what changes and changes back between two samples is not seen")
     compared = recording.comparison
     if compared is not None and compared.aligned_by is not None:
         lines.append(f"{_ALIGNED[compared.aligned_by]}; tolerance {duration(compared.tolerance_ms)}")
@@ -123,9 +123,9 @@ def _verdict(recording: Recording) -> Iterator[str]:
 
 def _looked(recording: Recording) -> Iterator[str]:
     f = recording.figures
-    failed = f", {f.failed_looks} failed" if f.failed_looks else ""
+    failed = f", {f.failed_samples} failed" if f.failed_samples else ""
     yield (
-        f"{_ENDED[recording.ended]}{counted(recording.looks, 'look')} in {about(recording.end_ms)}, "
+        f"{_ENDED[recording.ended]}{counted(recording.samples, 'sample')} in {about(recording.end_ms)}, "
         f"one every {duration(recording.every_ms)}{failed}"
     )
     changes = recording.consumer_changes
@@ -162,7 +162,7 @@ def _changes(recording: Recording) -> Section:
         for queue, change in recording.changes
         for cells in rows_of(columns, [change])
     )
-    title, shown = "changes, each between two looks", (*columns, *QUEUE_COLUMNS)
+    title, shown = "changes, each between two samples", (*columns, *QUEUE_COLUMNS)
     brief, chosen = first_places(len(rows), _MOST_ROWS), f"the first {_MOST_ROWS}"
     return Section("changes", title, shown, rows, heads=2, brief=brief, chosen=chosen, audience="scripts")
 

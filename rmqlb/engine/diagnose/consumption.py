@@ -280,7 +280,7 @@ def _not_pulled_just_now(consumer: ConsumerReports, queues: tuple[MessageQueue, 
     waits = (ms for ms, look in looks if any(q in look and consumer.waiting(look[q]) for q in queues))
     lasted = max(waits, default=0)
     if lasted >= needed:
-        stuck = f"seconds between looks in which no call of its listener ended at {own}"
+        stuck = f"seconds between samples in which no call of its listener ended at {own}"
         return consumer.seen(stuck, lasted // 1000, needed // 1000)
     if (old := _old_messages(consumer)) is not None:
         return old
@@ -375,8 +375,8 @@ def _standing_head(consumer: ConsumerReports, item: ProcessQueue) -> Iterator[Tr
     doubt, name = None, queue_text(item.queue)
     if lasted < needed or not _goes_on(consumer, item, since):
         doubt = AnotherLookNeeded(
-            f"whether {own} finishes offset {first} of {name} shows in looks over {needed // 1000} s or more in which "
-            f"others are finished; they show {lasted // 1000} s",
+            f"whether {own} finishes offset {first} of {name} shows in samples over {needed // 1000} s or more in "
+            f"which others are finished; they show {lasted // 1000} s",
             after_ms=max(needed - lasted, 0) or None,
             needed_ms=needed,
         )

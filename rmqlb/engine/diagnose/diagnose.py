@@ -26,13 +26,13 @@ from rmqlb.model.diagnosis import (
     SECOND_SAMPLE,
     Consequence,
     ConsumerStacks,
+    DiagnosedSample,
     Diagnosis,
     DiagnosisOfGroups,
     DiagnosisSummary,
     GroupCounts,
     GroupFinding,
     Lagging,
-    Look,
     Undecided,
 )
 from rmqlb.model.group import BROADCASTING, RETRY_PREFIX, ConsumerGroup
@@ -80,7 +80,8 @@ def diagnose(
         evidence.facts.name or "",
         "found" if found_any else "unknown" if unknown else "inOrder",
         tuple(
-            Look(each.seen.where, None if (then := each.seen.at or at) is None else utc_text(then)) for each in looks
+            DiagnosedSample(each.seen.where, None if (then := each.seen.at or at) is None else utc_text(then))
+            for each in looks
         ),
         GroupCounts() if group is None else _counts(case),
         findings,
@@ -244,7 +245,7 @@ def must_be_earlier(
             raise DataError(problem, hint="name a snapshot that has the group", code="group-not-found")
         if then is None or at is None:
             where = which if then is None else now.endpoint
-            problem = f"{where} does not say when it was taken, so which look is earlier is unknown"
+            problem = f"{where} does not say when it was taken, so which sample is earlier is unknown"
             raise DataError(problem, code="not-earlier")
         if then >= at:
             problem = f"it was taken at {utc_text(then)}, {now.endpoint} at {utc_text(at)}"

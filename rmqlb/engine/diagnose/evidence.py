@@ -107,9 +107,9 @@ class GroupEvidence(Struct, dict=True, eq=False):
         times = [*(look.seen.at for look in self.earlier), self.group.seen.at or self.facts.snapshot.taken_at]
         known = tuple(round(at.timestamp() * 1000) for at in times if at is not None)
         if len(known) < len(times):
-            raise DataError("when the looks were is unknown")
+            raise DataError("the times of the samples are unknown")
         if any(after <= before for before, after in pairwise(known)):
-            raise DataError("the earlier looks are not in the order of time", hint="give them with the oldest first")
+            raise DataError("the earlier samples are not in the order of time", hint="give them with the oldest first")
         return known
 
     def seen(
@@ -291,7 +291,7 @@ class GroupEvidence(Struct, dict=True, eq=False):
         if any((part.kind, part.name) == ("offsets", self.facts.name) for part in self.facts.snapshot.unread):
             return ASK_BROKERS
         if self.earlier:
-            return "look again: a queue counts once all looks have its offsets"
+            return "look again: a queue counts once all samples have its offsets"
         return "read the running cluster: -s rocketmq://HOST:9876; a snapshot has what was read then"
 
 
@@ -350,7 +350,7 @@ def clock_of(client_id: str, looks: Sequence[ConsumerEvidence]) -> Clock:
     ]
     most = min(changed, default=None)
     if most is not None and most < max(least):
-        raise DataError(f"the clock of {client_id} was changed between the looks", hint="look again")
+        raise DataError(f"the clock of {client_id} was changed between the samples", hint="look again")
     return Clock(client_id, reports[-1][0], max(least), most)
 
 

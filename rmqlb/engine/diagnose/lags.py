@@ -268,7 +268,7 @@ def lag_stalled(case: Case) -> Iterator[GroupFinding]:
             case.summary(queues, f"not read for at least {span_s} s"),
             remedy if lasting else "Look again after a minute: a rebalance passes.",
             queues=queues,
-            facts=[*lags.sums(queues), case.seen("messages consumed in these queues between the looks", 0)],
+            facts=[*lags.sums(queues), case.seen("messages consumed in these queues between the samples", 0)],
         )
     lags.must_be_decided("standing")
 
@@ -446,13 +446,13 @@ def offset_rewound(case: Case) -> Iterator[GroupFinding]:
     if case.group.message_model == BROADCASTING:
         raise DoesNotApply("a BROADCASTING group keeps its offsets at its consumers")
     if not case.earlier:
-        raise AnotherLookNeeded("one look shows no change of offsets")
+        raise AnotherLookNeeded("one sample shows no change of offsets")
     back: dict[MessageQueue, int] = {}
     for look in case.earlier:
         for queue, was in look.queues.items():
             state = case.group.queues.get(queue)
             if state is None or was.consumer_offset is None or state.consumer_offset is None:
-                raise DataError("some offsets are known of one look only", hint=case.ask_offsets)
+                raise DataError("some offsets are known of one sample only", hint=case.ask_offsets)
             by = max(was.consumer_offset, 0) - max(state.consumer_offset, 0)
             if by > 0:
                 back[queue] = max(by, back.get(queue, 0))

@@ -300,7 +300,7 @@ def consumer_gone(case: Case) -> Iterator[GroupFinding]:
     facts = []
     for client_id in ids:
         last = next(look.seen for look in reversed(case.earlier) if client_id in (look.client_ids or ()))
-        at = "at an earlier look" if last.at is None else utc_text(last.at)
+        at = "in an earlier sample" if last.at is None else utc_text(last.at)
         facts.append(case.seen(f"brokers listed {client_id} last", at, by=last))
     facts.append(case.seen("queues without an owner", len(queues), 1))
     if locked:

@@ -125,7 +125,7 @@ def sweep_snapshot(
     already = (each.limit(at, value) for each in judged for at, value in each.cases.already.items())
     result = FailureSweep(
         policy=policy.where,
-        at_once=request.at_once,
+        most_losses=request.at_once,
         cases=counts,
         losses=tuple(failure.parts for failure in failures),
         counterexamples=tuple(sorted(kept, key=_badness)),
