@@ -21,12 +21,13 @@ from rmqlb.engine.group import resolve
 from rmqlb.engine.sweep_failures.sweep import SweepRequest, sweep_snapshot
 from rmqlb.errors import RmqlbError
 from rmqlb.model.group import QueueState
+from rmqlb.model.groups import Consumers
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.owners import OwnersReport
 from rmqlb.model.plan import RebalancePlan
 from rmqlb.model.policy import GROUP, Limit, Policy, Rule
 from rmqlb.model.simulate_rebalance import RebalanceResult
-from rmqlb.model.size_group import SizeQuestion
+from rmqlb.model.size_group import GroupSize, SizeQuestion
 from rmqlb.model.snapshot import ClusterSnapshot, Unread
 from rmqlb.verbs.plan_rebalance import plan_rebalance
 from rmqlb.verbs.plan_rollout import plan_rollout
@@ -118,6 +119,7 @@ def _severities(findings: Any) -> dict[str, Any]:
 
 def _show_consumers(snapshot: ClusterSnapshot) -> dict[str, Any]:
     found = show_consumers(snapshot, "g")
+    assert isinstance(found, Consumers)
     return _line(found.overview) | _severities(found.findings)
 
 
@@ -235,11 +237,10 @@ def _rollout(snapshot: ClusterSnapshot) -> dict[str, Any]:
 
 def _size(snapshot: ClusterSnapshot) -> dict[str, Any]:
     size = size_group(SnapshotReader(snapshot), SizeQuestion(), group="g", sizes=(1, 12))
-    now = None if size.consumers_now is None else size.at(size.consumers_now)
-    codes = {each.code for each in size.meta.findings}
+    assert isinstance(size, GroupSize)
+    now, codes = size.now, {each.code for each in size.meta.findings}
     facts = _severities(size.meta.findings)
-    speaks = size.every_order or size.mixed_subscriptions
-    if now is None or not speaks or codes & {*PARTLY_SEEN, "unread", "assumed-strategy"}:
+    if now is None or codes & {*PARTLY_SEEN, "unread", "assumed-strategy"}:
         return facts
     return facts | {
         "predicted unassigned": (now.unassigned, 0),

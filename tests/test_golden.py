@@ -75,6 +75,8 @@ CASES = {
     "--add-broker broker-c:4 -o jsonl",
     "size-screen-80": f"size-group {EXAMPLE} -g order-svc --rate 500 --consume-time 40ms --max-imbalance 1.1 -o table",
     "size-queues-120": f"size-group {EXAMPLE} -g order-svc --queues-per-broker 4..32 --sizes 10..60 -o table",
+    "consumers-of-groups-80": f"show-consumers {FAULTS} -g '*-svc' -o table",
+    "sizes-of-groups-80": f"size-group {EXAMPLE} -g '*-svc' --survive 1 -o table",
     **{
         f"plans-of-groups.{fmt}": f"plan-rebalance {EXAMPLE} -g order-svc -g bill-svc --remove 1 --changed "
         f"--fail-on 'moved>60%' --section queues --section consumers -o {fmt}"

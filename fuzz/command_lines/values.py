@@ -64,14 +64,14 @@ _ZONES = "*a=z1 | *=z1 | ([^-]+)- | (.) | broker-b=z2 | 192*=z1"
 _STRATEGIES = " | ".join((*NAMES, "AVG", "AVG_BY_CIRCLE", "{own}:even", "{all} ! NO_SUCH_STRATEGY | {own}:none"))
 _ONE_BROKER = "{broker}"
 _SETTINGS: Mapping[str, str] = {
-    **dict.fromkeys(("all-new", "broadcasting", "include-retry", "retry-not-store-ok", "detector"), "on"),
+    **dict.fromkeys(("all-new", "broadcasting", "retry-not-store-ok", "detector"), "on"),
     **dict.fromkeys(("seed", "trial", "threads", "consume-threads", "id-sets"), "2"),
     **dict.fromkeys(("latency-max", "not-available-duration"), "50,100,550"),
     "broker-version": "5.3.4",
     "client-version": "5.1.4",
     "consume-from": "first",
     "consumer-type": "pull",
-    "exclude": "{broker}",
+    **dict.fromkeys(("exclude", "remove-master"), "{broker}"),
     "id-share": "80%",
     "key-type": "long",
     "nameserver-notices": "never",
@@ -83,7 +83,7 @@ _SETTINGS: Mapping[str, str] = {
 }
 BY_NAME: Mapping[str, str] = {
     "--source": "{cluster} ! nowhere.json | http://127.0.0.1:1 | rocketmq://127.0.0.1:1 | odd://x | -",
-    **dict.fromkeys(("--remove-broker", "--remove-master", "--drain-broker"), _ONE_BROKER),
+    **dict.fromkeys(("--remove-broker", "--drain-broker"), _ONE_BROKER),
     "--zones": "{zones}",
     "--jobs": "1 | 2",
     **dict.fromkeys(("--strategy", "--to-strategy"), _STRATEGIES),

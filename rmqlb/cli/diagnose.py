@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from rmqlb.cli.common.declare import Panel, Text, Texts, command, own
-from rmqlb.cli.common.options import OutputOptions, SourceOptions, StrategyOptions
+from rmqlb.cli.common.options import LagOptions, OutputOptions, SourceOptions, StrategyOptions
 from rmqlb.cli.common.output_files import PageOptions
 from rmqlb.cli.common.reading import Reader, ask
 from rmqlb.cli.common.show_or_watch import WatchFlag, WatchOptions, show
@@ -21,7 +21,7 @@ _samples = Panel("Samples")
 _MOST = 10
 
 
-class DiagnoseOptions(PageOptions, StrategyOptions):
+class DiagnoseOptions(PageOptions, StrategyOptions, LagOptions):
     group: Texts = own("-g GROUP", "Consumer groups by name or pattern ('pay-*'); repeatable.", positional="GROUP")
     all_groups: bool = own.flag("Diagnose all groups except RocketMQ's own.")
     fail_on: Text = own("error|warning", "Exit 3 if a finding has this severity or worse.", for_verb=False)
@@ -104,7 +104,7 @@ def _earlier(files: Sequence[str], reader: Reader) -> "tuple[Earlier, ...]":
     for file in files:
         if is_live(file):
             hint = "name a snapshot that fetch-routes wrote before"
-            raise UsageError(f"--earlier {shown_source(file)}: a running cluster shows no earlier look", hint=hint)
+            raise UsageError(f"--earlier {shown_source(file)}: a running cluster has no earlier sample", hint=hint)
     return tuple(Earlier(reader.of_file(file), file) for file in dict.fromkeys(files))
 
 

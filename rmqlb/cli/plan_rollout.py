@@ -1,7 +1,7 @@
 from typing import Any
 
 from rmqlb.cli.common.declare import Panel, Text, Texts, command, written
-from rmqlb.cli.common.options import GroupOptions, OutputOptions, SourceOptions
+from rmqlb.cli.common.options import OneGroupOptions, OutputOptions, SourceOptions
 from rmqlb.cli.common.reading import Reader, ask
 from rmqlb.cli.common.show_or_watch import show_verb
 from rmqlb.cli.common.simulation_options import RATE_HINT, MemberOptions
@@ -10,7 +10,7 @@ from rmqlb.cli.common.terminal import Terminal
 _rollout = Panel("Rollout")
 
 
-class RolloutOptions(MemberOptions, GroupOptions):
+class RolloutOptions(MemberOptions, OneGroupOptions):
     restart: Texts = _rollout("ID|all", "Consumers to restart, by ID or pattern; default: all; repeatable.")
     to_strategy: Text = _rollout("STRATEGY", "Strategy after the restart, or FILE.py:NAME.")
     down: str = _rollout("TIME", "Downtime of each consumer.", "15s")

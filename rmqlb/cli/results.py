@@ -15,6 +15,7 @@ def _result(name: str, commands: str, struct: str, kind: Kind = "data") -> Print
 RESULTS = (
     _result("groups", "show-groups", "model.groups.Overview"),
     _result("consumers", "show-consumers", "model.groups.Consumers"),
+    _result("consumers-of-groups", "show-consumers", "model.groups.ConsumersOfGroups"),
     _result("snapshot", "fetch-routes", "sources.formats.snapshot_file.SnapshotDocument", "snapshot"),
     _result("route", "show-route", "views.route_view.Routes"),
     _result("owners", "show-owners", "model.owners.OwnersReport"),
@@ -32,6 +33,7 @@ RESULTS = (
     ),
     _result("plan-rollout", "plan-rollout", "model.plan.Rollout"),
     _result("group-size", "size-group", "model.size_group.GroupSize"),
+    _result("group-size-of-groups", "size-group", "model.size_group.SizesOfGroups"),
     _result("sweep-failures", "sweep-failures", "model.sweep_failures.FailureSweep"),
     _result("send", "simulate-send", "model.simulate_send.SendResult"),
     _result("attempt", "simulate-send", "model.simulate_send.Attempt", "whole"),
@@ -93,7 +95,7 @@ def result_names() -> list[str]:
 
 SECTIONS: Mapping[str, tuple[str, ...]] = {
     "show-groups": ("groups", "findings"),
-    "show-consumers": ("consumers",),
+    "show-consumers": ("consumers", "groups"),
     "show-route": ("brokers", "queues"),
     "show-owners": ("owners", "mismatches", "pop", "offsets", "groups", "queues", "reasons", "consumers", "summary"),
     "diagnose": ("groups", "findings", "rules", "evidence", "queues"),
@@ -105,7 +107,7 @@ SECTIONS: Mapping[str, tuple[str, ...]] = {
         *("steps", "queues", "intervals", "groups", "producers"),
     ),
     "plan-rollout": ("choices", "order", "stages"),
-    "size-group": ("chart", "curve", "candidates", "topics"),
+    "size-group": ("chart", "curve", "candidates", "topics", "groups"),
     "sweep-failures": ("counterexamples", "broken-already", "groups", "topics", "unjudged", "losses", "summary"),
     "simulate-send": (
         *("attempts", "queues", "brokers", "keys", "failures", "timeline", "slices", "totals"),

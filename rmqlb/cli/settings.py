@@ -33,7 +33,7 @@ from rmqlb.model.configuration import (
 )
 from rmqlb.model.snapshot import suggestion
 from rmqlb.verbs import amounts
-from rmqlb.views.report import FORMATS
+from rmqlb.views.report import FORMATS, format_of
 
 MOST_RETRIES = 20
 """Retries of a read, after passing faults."""
@@ -99,8 +99,8 @@ def resolve_options(
 
 def _is_for(formats: tuple[str, ...] | None, setting: Setting) -> bool:
     """Whether the setting is for this command: only a flag may name a format that the command does not write."""
-    other = setting.key == "output" and setting.layer != "flag" and str(setting.value).lower() in FORMATS
-    return formats is None or not other or str(setting.value).lower() in formats
+    other = setting.key == "output" and setting.layer != "flag" and format_of(str(setting.value)) in FORMATS
+    return formats is None or not other or format_of(str(setting.value)) in formats
 
 
 def _one_user(source: Setting, user: Setting) -> dict[str, Setting]:
@@ -267,7 +267,7 @@ def check_value(key: str, value: Value, where: str) -> None:
     match key:
         case "context":
             check_context_name(str(value), where)
-        case "output" if str(value).lower() not in FORMATS:
+        case "output" if format_of(str(value)) not in FORMATS:
             raise UsageError(f"{where}: unknown format {value}", hint=suggestion("formats", str(value), FORMATS))
         case "color" if str(value).lower() not in COLORS:
             raise UsageError(f"{where} {value}: neither auto, always nor never")

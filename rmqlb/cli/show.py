@@ -6,27 +6,33 @@ from itertools import filterfalse
 from msgspec.structs import replace
 
 from rmqlb.cli.common.declare import Options, Text, Texts, about, command, own, shown
-from rmqlb.cli.common.options import GroupsOptions, OneGroup, OutputOptions, PopOptions, SourceOptions, StrategyOptions
+from rmqlb.cli.common.options import (
+    GroupsOptions,
+    LagOptions,
+    OutputOptions,
+    PopOptions,
+    SomeGroups,
+    SourceOptions,
+    StrategyOptions,
+)
 from rmqlb.cli.common.output_files import PageOptions
 from rmqlb.cli.common.reading import Reader, ask
 from rmqlb.cli.common.show_or_watch import WatchOptions, show, show_verb
 from rmqlb.cli.common.terminal import SnapshotView, Terminal
 from rmqlb.engine.source_findings import source_findings
 from rmqlb.errors import DataError
-from rmqlb.model.diagnosis import MAX_LAG
 from rmqlb.model.group import is_system_topic
 from rmqlb.model.result import counted
 from rmqlb.model.snapshot import Wanted
 
 
-class ShowGroupsOptions(PageOptions, StrategyOptions):
+class ShowGroupsOptions(PageOptions, StrategyOptions, LagOptions):
     groups: Texts = own(
         "-g --group GLOB", "Consumer groups by name or pattern ('pay-*'); default: all; repeatable.", positional="GROUP"
     )
     severity: Text = shown(
         "SEVERITY", "Show only groups with findings this severe or worse. SEVERITY is error, warning or info."
     )
-    max_lag: int = own("N", "Lag above which a group is lagging.", MAX_LAG, min=0)
     policy: Text = own("-p FILE|-", "Policy file whose lag limits override --max-lag.", stdin="-")
     fail_on: Texts = own("CONDITION", "Exit 3 if a condition holds: 'lag[G]>1000'; repeatable.")
 
@@ -58,12 +64,19 @@ def show_groups(
     show_verb(found, groups_report, terminal, watching, verb="judging", unknown_hint=hint)
 
 
+class ConsumersOptions(SomeGroups, LagOptions):
+    pass
+
+
 @command
-def show_consumers(source: SourceOptions, options: OneGroup, output: OutputOptions, watching: WatchOptions) -> None:
-    """List the consumers of a group: each process with its address, version, queues and lag.
+def show_consumers(
+    source: SourceOptions, options: ConsumersOptions, output: OutputOptions, watching: WatchOptions
+) -> None:
+    """List the consumers of groups: each process with its address, version, queues and lag.
 
     Examples:
       rmqlb show-consumers -s examples/cluster.json -g order-svc
+      rmqlb show-consumers -s examples/four-groups.yaml -g '*-svc'
       rmqlb show-consumers -s examples/cluster.json -g bill-svc -o json
 
     Two processes that share a client ID have two rows. Both rows list the queues of the client ID, because both

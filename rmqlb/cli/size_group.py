@@ -4,8 +4,8 @@ from rmqlb.cli.common.declare import Panel, Text, Texts, about, command, written
 from rmqlb.cli.common.options import (
     RATE_HELP,
     RATES_SINCE_HELP,
-    OneGroupOnTopics,
     OutputOptions,
+    SomeGroupsOnTopics,
     SourceOptions,
 )
 from rmqlb.cli.common.reading import Reader, ask
@@ -18,7 +18,7 @@ from rmqlb.model.size_group import MOST_ID_TRIALS, MOST_QUEUES_PER_BROKER, MOST_
 _limits, _sizes, _work = Panel("Limits"), Panel("Sizes"), Panel("Work")
 
 
-class SizeOptions(SettingsOptions, OneGroupOnTopics):
+class SizeOptions(SettingsOptions, SomeGroupsOnTopics):
     sdk: Text = about("java|go|cpp", "Client library of the consumers; default: as reported, or java.")
     max_imbalance: Text = _limits(
         "X",

@@ -38,6 +38,7 @@ from rmqlb.model.groups import (
     STATUSES,
     ConsumerProcess,
     Consumers,
+    ConsumersOfGroups,
     GroupLine,
     GroupState,
     Overview,
@@ -193,7 +194,7 @@ def _badness(line: GroupLine) -> tuple[int, int, int, str]:
     return STATUSES.index(line.status), -(line.lag_at_least or 0), -bad, line.group
 
 
-def _summary(lines: Sequence[GroupLine], own: int) -> OverviewSummary:
+def _summary(lines: Sequence[GroupState], own: int) -> OverviewSummary:
     statuses = Counter(line.status for line in lines)
     summed = ("queues", "duplicate_owners", "idle", "duplicate_client_ids", "mismatches")
     return OverviewSummary(
@@ -214,11 +215,15 @@ def _summary(lines: Sequence[GroupLine], own: int) -> OverviewSummary:
 _Seen = tuple[MemberView | ProxyView, Connection]  # a broker's or Proxy's list, and a connection in it
 
 
-def consumers_of(group: Group, unread: Sequence[Unread]) -> Consumers:
-    line = group_line(group, unread, MAX_LAG)
+def consumers_of(group: Group, unread: Sequence[Unread], max_lag: int = MAX_LAG) -> Consumers:
+    line = group_line(group, unread, max_lag)
     state = GroupState(**{name: getattr(line, name) for name in GroupState.__struct_fields__})
     rows = tuple(_rows(group, line.findings)) if group.name in group.snapshot.groups else ()
     return Consumers(state, rows, line.findings)
+
+
+def consumers_of_groups(found: Sequence[Consumers]) -> ConsumersOfGroups:
+    return ConsumersOfGroups(tuple(found), _summary([each.overview for each in found], own=0))
 
 
 def _rows(group: Group, findings: Sequence[GroupFinding]) -> Iterator[ConsumerProcess]:

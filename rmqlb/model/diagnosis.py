@@ -135,7 +135,7 @@ def group_finding(finding: Finding, group: str) -> GroupFinding:
     return GroupFinding(finding.code, finding.severity, group, consumers=finding.consumers, message=finding.message)
 
 
-class Look(Struct, frozen=True, rename="camel"):
+class DiagnosedSample(Struct, frozen=True, rename="camel"):
     """A moment at which the group was read."""
 
     source: Annotated[str, "URL, address or file, never with a secret in it"]
@@ -143,7 +143,7 @@ class Look(Struct, frozen=True, rename="camel"):
 
 
 class GroupCounts(Struct, frozen=True, rename="camel"):
-    """The group in numbers, by the last look; null is unknown."""
+    """The group in numbers, by the last sample; null is unknown."""
 
     consumers: Annotated[int | None, "distinct client IDs that brokers list"] = None
     processes: Annotated[int | None, "running clients, of which several may share a client ID"] = None
@@ -198,7 +198,7 @@ class Diagnosis(Result, frozen=True):
 
     group: Annotated[str, "the consumer group"]
     outcome: Annotated[Outcome, "found (an error or a warning), unknown (a rule was not decided) or inOrder"]
-    looks: Annotated[tuple[Look, ...], "samples of the group, the oldest first; the last one is diagnosed"] = ()
+    samples: Annotated[tuple[DiagnosedSample, ...], "of the group, the oldest first; the last one is diagnosed"] = ()
     counts: Annotated[GroupCounts, "the group in numbers"] = GroupCounts()
     findings: Annotated[tuple[GroupFinding, ...], "the likeliest cause first"] = ()
     consequences: Annotated[tuple[Consequence, ...], "findings that others explain"] = ()

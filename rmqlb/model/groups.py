@@ -162,3 +162,10 @@ class Consumers(Result, frozen=True):
     overview: Annotated[GroupState, "the group in numbers"]
     consumers: Annotated[tuple[ConsumerProcess, ...], "process by process, in the clients' order of their IDs"]
     findings: Annotated[tuple[GroupFinding, ...], "of the group, the worst first"]
+
+
+class ConsumersOfGroups(Result, frozen=True):
+    """The consumers of several groups."""
+
+    groups: Annotated[tuple[Consumers, ...], "each group's consumers, as rmqlb/consumers has them"]
+    summary: Annotated[OverviewSummary, "of all of them"]

@@ -1,9 +1,9 @@
-"""A live group's owners over time, as the looks show them.
+"""A live group's owners over time, as the samples show them.
 
-- Times count in milliseconds since the last answer of the first look. A look is not a moment: each consumer reported
-  its queues between the look's first request (`asked_at`) and its last answer (`answered_at`).
-- A change lies between the request of the last look with the former state and the answer of the first look with the
-  new one. A change that is undone between two looks stays unseen.
+- Times count in milliseconds since the last answer of the first sample. A sample is not a moment: each consumer
+  reported its queues between the sample's first request (`asked_at`) and its last answer (`answered_at`).
+- A change lies between the request of the last sample with the former state and the answer of the first sample with the
+  new one. A change that is undone between two samples stays unseen.
 - A consumer that did not answer may still own its queues, and may own others.
 """
 
@@ -27,11 +27,11 @@ LineChange = Literal[
 Outcome = Literal["as-predicted", "earlier", "later", "other-owner", "not-yet", "unknown"]
 OUTCOMES: tuple[Outcome, ...] = ("other-owner", "not-yet", "later", "earlier", "unknown", "as-predicted")
 DIFFERENCES = OUTCOMES[:4]
-_CONVERGED = "when no owner changed, or the group is not converged in the last look"
+_CONVERGED = "when no owner changed, or the group is not converged in the last sample"
 
 
-class Look(Struct, frozen=True):
-    """One look at a group; `failed` is why it showed nothing."""
+class GroupSample(Struct, frozen=True):
+    """One sample of a group; `failed` is why it showed nothing."""
 
     asked_at: int  # time of the first request, in milliseconds since 1970, rounded down
     answered_at: int  # time of the last answer, rounded up
@@ -47,8 +47,8 @@ class Look(Struct, frozen=True):
 class Between(Struct, frozen=True, rename="camel"):
     """A stretch of time."""
 
-    from_ms: Annotated[int, "its begin; of a change the request of the last look that showed the former state"]
-    to_ms: Annotated[int, "its end; of a change the last answer of the first look that shows it"]
+    from_ms: Annotated[int, "its begin; of a change the request of the last sample that showed the former state"]
+    to_ms: Annotated[int, "its end; of a change the last answer of the first sample that shows it"]
 
 
 class OwnerChange(Between, frozen=True):
@@ -84,8 +84,8 @@ class RecordedInterval(Between, frozen=True):
 class QueueRecording(OfQueue, frozen=True, rename="camel"):
     """One queue over the whole recording."""
 
-    owners_before: Annotated[tuple[str, ...] | None, "its owners in the first look; null when they are unknown"]
-    owners_after: Annotated[tuple[str, ...] | None, "its owners in the last look; null when they are unknown"]
+    owners_before: Annotated[tuple[str, ...] | None, "its owners in the first sample; null when they are unknown"]
+    owners_after: Annotated[tuple[str, ...] | None, "its owners in the last sample; null when they are unknown"]
     longest_gap_at_least_ms: Annotated[int, "lower bound of the longest time without owner"]
     longest_gap_at_most_ms: Annotated[int, "upper bound of it"]
     longest_overlap_at_least_ms: Annotated[int, "longest overlap, at least"]
@@ -102,8 +102,8 @@ class ConsumerRecording(Struct, frozen=True, rename="camel"):
     """A consumer over the whole recording."""
 
     client_id: str
-    queues_before: Annotated[int | None, "queues that it owned in the first look; null when it did not say"]
-    queues_after: Annotated[int | None, "queues that it owned in the last look; null when it did not say"]
+    queues_before: Annotated[int | None, "queues that it owned in the first sample; null when it did not say"]
+    queues_after: Annotated[int | None, "queues that it owned in the last sample; null when it did not say"]
     gained: Annotated[int, "queues that it gained, each time counted"]
     lost: Annotated[int, "queues that it lost, each time counted"]
     changes: Annotated[tuple[ConsumerChange, ...], "when it joined or left the group"]
@@ -125,7 +125,7 @@ class RecordingFigures(Struct, frozen=True, rename="camel"):
     longest_overlap_at_most_ms: Annotated[int, Figure("longest overlap, at most")]
     convergence_at_least_ms: Annotated[int | None, Figure("converged after, at least", unknown=_CONVERGED)]
     convergence_at_most_ms: Annotated[int | None, Figure("converged after, at most", unknown=_CONVERGED)]
-    failed_looks: Annotated[int, Figure("failed looks")]
+    failed_samples: Annotated[int, Figure("failed samples")]
 
 
 class QueueComparison(OfQueue, frozen=True, rename="camel"):
@@ -133,7 +133,7 @@ class QueueComparison(OfQueue, frozen=True, rename="camel"):
 
     outcome: Annotated[Outcome, "as-predicted, earlier, later, other-owner, not-yet (former owners) or unknown"]
     owners_predicted: Annotated[tuple[str, ...], "predicted client IDs, sorted; placeholders replaced by real ones"]
-    owners_after: Annotated[tuple[str, ...] | None, "the owners in the last look; null when they are unknown"]
+    owners_after: Annotated[tuple[str, ...] | None, "the owners in the last sample; null when they are unknown"]
     predicted_from_ms: Annotated[int | None, "when it gets them, in the recording's time; null without times"] = None
     predicted_to_ms: Annotated[int | None, "the latest such time of all trials and possible event times"] = None
     seen_from_ms: Annotated[int | None, "not before it got them; null when they did not change"] = None
@@ -197,13 +197,13 @@ class Recording(Struct, frozen=True, rename="camel"):
     """The owners of a live group's queues over time."""
 
     group: Annotated[str, "the group"]
-    started_at: Annotated[str, "when the first look had its last answer, ISO-8601 in UTC; all times count from there"]
-    end_ms: Annotated[int, "where the time axis ends: the request of the last look"]
-    every_ms: Annotated[int, "time between two looks"]
-    looks: Annotated[int, "how many"]
+    started_at: Annotated[str, "when the first sample had its last answer, ISO-8601 in UTC; all times count from there"]
+    end_ms: Annotated[int, "where the time axis ends: the request of the last sample"]
+    every_ms: Annotated[int, "time between two samples"]
+    samples: Annotated[int, "how many"]
     ended: Annotated[Ended, "converged, time (the time was over) or interrupted"]
     converged_by: Annotated[ConvergedBy | None, "prediction, unchanged (none is possible) or null (not converged)"]
-    strategy: Annotated[str | None, "that the consumers report in the last look; null when it is not known"]
+    strategy: Annotated[str | None, "that the consumers report in the last sample; null when it is not known"]
     event_at_ms: Annotated[int | None, "when the event happened, as --event-at says; null without it"]
     figures: Annotated[RecordingFigures, "in numbers"]
     queues: Annotated[tuple[QueueRecording, ...], "queue by queue, in the clients' order"]
@@ -223,22 +223,23 @@ class Recording(Struct, frozen=True, rename="camel"):
 
 
 class RecordLine(Struct, frozen=True, rename="camel"):
-    """The news of a look, a line each; the queue, the consumer and the owners are null where it is not about one.
+    """The news of a sample, a line each; the queue, the consumer and the owners are null where it is not about one.
 
     Attributes:
-        change: owners (of a queue in the first look), gained, lost, joined, left, silent (a consumer does not answer),
-            answers (it does again), failed (the look showed nothing), seen (one does again), converged or ended.
+        change: owners (of a queue in the first sample), gained, lost, joined, left, silent (a consumer does not
+            answer), answers (it does again), failed (the sample showed nothing), seen (one does again),
+            converged or ended.
     """
 
-    at: Annotated[str, "when the look had its last answer, ISO-8601 in UTC"]
-    look: Annotated[int | None, "its number, from 1; null where a recording is shown again"]
+    at: Annotated[str, "when the sample had its last answer, ISO-8601 in UTC"]
+    sample: Annotated[int | None, "its number, from 1; null where a recording is shown again"]
     change: LineChange
     topic: str | None = None
     broker_name: str | None = None
     queue_id: int | None = None
     client_id: str | None = None
-    not_before: Annotated[str | None, "request of the last look with the former state; null for no change"] = None
-    not_after: Annotated[str | None, "the last answer of the look that shows it, or null"] = None
+    not_before: Annotated[str | None, "request of the last sample with the former state; null for no change"] = None
+    not_after: Annotated[str | None, "the last answer of the sample that shows it, or null"] = None
     state: Annotated[KnownState | None, "of the queue from then on; null where a recording is shown again"] = None
     owners: Annotated[tuple[str, ...] | None, "known owners from then on, sorted; null in the same cases"] = None
     reason: Annotated[str | None, "in a line: why there is no answer, why it ended; or null"] = None

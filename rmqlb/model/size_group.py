@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Literal
 
 from msgspec import Meta, Struct, field
@@ -163,3 +163,31 @@ class GroupSize(Result, frozen=True):
 
     def at(self, consumers: int) -> SizePoint | None:
         return next((point for point in self.curve if point.consumers == consumers), None)
+
+    @property
+    def now(self) -> SizePoint | None:
+        """The present size; if IDs matter, its figures belong to other consumers, unless the present ones were kept."""
+        known = self.consumers_now is not None and (self.every_order or self.mixed_subscriptions)
+        return self.at(self.consumers_now or 0) if known else None
+
+
+class SizesSummary(Struct, frozen=True, rename="camel"):
+    """All groups in numbers."""
+
+    groups: Annotated[int, "how many"]
+    satisfied_now: Annotated[int, "groups whose present consumers satisfy all limits"]
+    unsatisfied_now: Annotated[int, "groups whose present consumers do not"]
+    without_answer: Annotated[int, "groups that no size tried satisfies"]
+
+
+class SizesOfGroups(Result, frozen=True):
+    """How many consumers several groups should have."""
+
+    groups: Annotated[tuple[GroupSize, ...], "each group's size, as rmqlb/group-size has it"]
+    summary: Annotated[SizesSummary, "of all of them"]
+
+
+def sizes_of_groups(sizes: Sequence[GroupSize]) -> SizesOfGroups:
+    now = [size.now.satisfied for size in sizes if size.now is not None]
+    without = sum(size.consumers is None for size in sizes)
+    return SizesOfGroups(tuple(sizes), SizesSummary(len(sizes), now.count(True), now.count(False), without))

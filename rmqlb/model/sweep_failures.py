@@ -136,7 +136,7 @@ class FailureSweep(Result, frozen=True):
     """The effects of all losses."""
 
     policy: Annotated[str, "the file that has the limits"]
-    at_once: Annotated[int, "how many losses come together at most"]
+    most_losses: Annotated[int, "how many losses come together at most"]
     cases: Annotated[CaseCounts, "how many cases"]
     losses: Annotated[tuple[LossParts, ...], "what was lost, one after the other and in pairs"]
     counterexamples: Annotated[tuple[Counterexample, ...], "the smallest failures that break a limit, worst first"]

@@ -17,11 +17,11 @@ from rmqlb.engine.diagnose.evidence import GroupEvidence
 from rmqlb.engine.group import all_groups as all_groups_in
 from rmqlb.engine.source_findings import source_findings
 from rmqlb.errors import DataError, EndpointError, UsageError
-from rmqlb.model.diagnosis import Diagnosis, DiagnosisOfGroups
+from rmqlb.model.diagnosis import MAX_LAG, Diagnosis, DiagnosisOfGroups
 from rmqlb.model.result import Finding, Meta, Progress, named, no_progress, with_meta
 from rmqlb.model.snapshot import ClusterSnapshot, Everything, Wanted, is_pattern
 from rmqlb.verbs import amounts
-from rmqlb.verbs.parse import each_matches, names_of
+from rmqlb.verbs.parse import each_matches, names_of, require_lag
 from rmqlb.verbs.source import AnySource, Earlier, Reader, reader
 from rmqlb.verbs.source import earlier as earlier_snapshot
 from rmqlb.verbs.strategies import reported_strategies
@@ -41,6 +41,7 @@ def diagnose(
     every: str = "10s",
     samples: int = 3,
     stacks: bool = False,
+    max_lag: int = MAX_LAG,
     strategy_options: str | Sequence[str] = (),
     watched: list[ClusterSnapshot] | None = None,
     progress: Progress = no_progress,
@@ -51,6 +52,7 @@ def diagnose(
     earlier calls, where the same question is asked again and again: each call takes one sample and adds it.
     DataError is also raised for an `earlier` snapshot that is not an earlier look.
     """
+    require_lag(max_lag)
     names = names_of(group or ())
     every_s = _every_s(names, every, all_groups=all_groups)
     strategies = reported_strategies(strategy_options)
@@ -82,7 +84,7 @@ def diagnose(
     diagnoses = []
     for done, (name, seen) in enumerate(looks_of.items()):
         progress("groups", done, len(looks_of))
-        diagnoses.append(diagnose_group(evidence(name, seen)))
+        diagnoses.append(diagnose_group(evidence(name, seen), max_lag=max_lag))
     meta = Meta(last, (*findings, *source_findings(last)))
     several = len(names) != 1 or is_pattern(names[0])
     return with_meta(diagnosis_of_groups(diagnoses) if several else diagnoses[0], meta)

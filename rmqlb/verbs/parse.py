@@ -242,3 +242,8 @@ def _not_found(kind: Kind, problem: str, name: str, known: Names) -> DataError:
     if kind == "topic":
         return DataError(f"--topic {problem}", hint=hint, code="topic-not-found")
     return DataError(f"--group {problem}", hint=hint, code="group-not-found")
+
+
+def require_lag(max_lag: int) -> None:
+    if max_lag < 0:
+        raise UsageError(f"--max-lag {max_lag}: less than 0")

@@ -9,19 +9,19 @@ from rmqlb.engine.group_findings import group_source_findings
 from rmqlb.engine.show_groups import (
     GROUPS_FIGURES,
     consumers_of,
+    consumers_of_groups,
     overview,
     try_on_groups,
     unread_of_groups,
     unread_of_no_group,
 )
 from rmqlb.engine.source_findings import source_findings
-from rmqlb.errors import UsageError
 from rmqlb.model.diagnosis import MAX_LAG
-from rmqlb.model.groups import Consumers, Overview
-from rmqlb.model.result import Meta, Progress, no_progress, with_meta
+from rmqlb.model.groups import Consumers, ConsumersOfGroups, Overview
+from rmqlb.model.result import Finding, Meta, Progress, no_progress, with_meta
 from rmqlb.model.snapshot import Everything, Wanted
 from rmqlb.verbs.check import policy_of
-from rmqlb.verbs.parse import conditions, each_matches, names_of
+from rmqlb.verbs.parse import conditions, each_matches, names_of, require_lag
 from rmqlb.verbs.parse import severity as parse_severity
 from rmqlb.verbs.selection import select
 from rmqlb.verbs.source import AnySource, reader
@@ -44,8 +44,7 @@ def show_groups(
     A group lags with more than `max_lag` unread messages, or more than the smallest limit `lag` that a rule of `policy`
     has for it.
     """
-    if max_lag < 0:
-        raise UsageError(f"--max-lag {max_lag}: less than 0")
+    require_lag(max_lag)
     limits = {} if policy is None else policy_of(policy).limits_of("lag")
     lowest = None if severity is None else parse_severity(severity, "--severity")
     asked = conditions(fail_on, GROUPS_FIGURES)
@@ -68,19 +67,31 @@ def show_groups(
 
 def show_consumers(
     source: AnySource,
-    group: str | None = None,
+    group: str | Sequence[str] | None = None,
     *,
+    max_lag: int = MAX_LAG,
     strategy_options: str | Sequence[str] = (),
     progress: Progress = no_progress,
-) -> Consumers:
-    """Show a group's consumers: each running process with its address, version, queues and lag."""
+) -> Consumers | ConsumersOfGroups:
+    """Show a group's consumers: each running process with its address, version, queues and lag.
+
+    Several groups, or a pattern, give a ConsumersOfGroups.
+    """
+    require_lag(max_lag)
     chosen, strategies, opened = select(group), reported_strategies(strategy_options), reader(source)
     snapshot = opened.fetch(replace(chosen.wanted(opened), evidence=True))
-    name = only_group(snapshot, chosen.only(snapshot))
-    (resolved,) = resolve_all(snapshot, [name], strategies.settings_for(list(snapshot.routes), name))
-    progress(resolved.title, 0, 0)
-    its_unread = unread_of_groups(snapshot).get(name, ())
-    found = consumers_of(resolved, its_unread)
-    others = replace(snapshot, unread=tuple(part for part in snapshot.unread if part not in its_unread))
-    of_source = group_source_findings(others, resolved)
-    return with_meta(found, Meta(snapshot, (*(each.brief for each in found.findings), *of_source)))
+    unread = unread_of_groups(snapshot)
+
+    def consumers_in(group: str | None) -> tuple[Consumers, tuple[Finding, ...]]:
+        name = only_group(snapshot, group)
+        (resolved,) = resolve_all(snapshot, [name], strategies.settings_for(list(snapshot.routes), name))
+        progress(resolved.title, 0, 0)
+        found = consumers_of(resolved, unread.get(name, ()), max_lag)
+        own = [part for each in (name, *groups) for part in unread.get(each, ())]
+        others = replace(snapshot, unread=tuple(part for part in snapshot.unread if part not in own))
+        return found, (*(each.brief for each in found.findings), *group_source_findings(others, resolved))
+
+    groups = chosen.names_in(snapshot) if chosen.several else ()
+    found, findings = chosen.ask(snapshot, consumers_in)
+    meta = Meta(snapshot, findings)
+    return with_meta(consumers_of_groups(found), meta) if chosen.several else with_meta(found[0], meta)

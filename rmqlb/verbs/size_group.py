@@ -14,8 +14,8 @@ from rmqlb.engine.size_group.size_group import size_group as find_size
 from rmqlb.engine.source_findings import one_broker_findings
 from rmqlb.errors import DataError, UsageError
 from rmqlb.model.result import INFO, Finding, Meta, Progress, counted, no_progress, with_meta
-from rmqlb.model.size_group import MOST_SIZE, GroupSize, SizedTopic, SizeQuestion
-from rmqlb.model.snapshot import ClusterSnapshot, Wanted, is_pattern
+from rmqlb.model.size_group import MOST_SIZE, GroupSize, SizedTopic, SizeQuestion, SizesOfGroups, sizes_of_groups
+from rmqlb.model.snapshot import ClusterSnapshot, Wanted
 from rmqlb.verbs.parse import conditions
 from rmqlb.verbs.selection import select
 from rmqlb.verbs.simulated_group import rates as parse_rates
@@ -30,7 +30,7 @@ def size_group(
     source: Reader,
     question: SizeQuestion,
     *,
-    group: str | None = None,
+    group: str | Sequence[str] | None = None,
     topics: Sequence[str] = (),
     include_retry: bool = False,
     sdk: str | None = None,
@@ -42,9 +42,10 @@ def size_group(
     consume_us: int | None = None,
     fail_on: Sequence[str] = (),
     progress: Progress = no_progress,
-) -> GroupSize:
+) -> GroupSize | SizesOfGroups:
     """Size a group of a source; all that needs no source is checked before it is read (raises RmqlbError).
 
+    Several groups, or a pattern, give a SizesOfGroups.
     `sizes` are the fewest and the most to try; `consume_us` is the time of a listener for a message. A question
     without limits gets the usual ones.
     """
@@ -54,45 +55,51 @@ def size_group(
     named = Strategies(strategy_options)
     names, has_all = named.compared(strategies)
     named.must_apply(reported=not names)
-    chosen = select(topics=topics, sdk=sdk, include_retry=include_retry)
-    if group is None and not topics and source.live:
+    chosen = select(group, topics=topics, sdk=sdk, include_retry=include_retry)
+    if not chosen.names and not topics and source.live:
         hint = "name it with --group; of a group that does not run yet name only its topics, with --topic"
         raise UsageError("which group?", hint=hint, code="which-group")
-    wanted = Wanted(chosen.given.topics or None, group, retry=include_retry)
-    if group is not None and is_pattern(group):
-        wanted = replace(wanted, group=None, several=(group,))
+    wanted = Wanted(chosen.given.topics or None, next(iter(chosen.names), None), retry=include_retry)
+    if chosen.several:
+        wanted = replace(wanted, group=None, several=chosen.names)
     snapshot = source.fetch(replace(wanted, evidence=has_rate))
-    group = select(group).only(snapshot)
-    if _is_new(snapshot, group, topics):
-        chosen = select(topics=topics, consumers=1, sdk=sdk, include_retry=include_retry)
-    found = chosen.resolve(snapshot, group, named.settings_for, strategy=names[0] if names else None)
-    found.must_share()
-    work = _Work(found, rates, rates_since, wanted, snapshot)
-    if has_rate:
-        work.require(consume_us, more_queues=question.queues_per_broker is not None)
-    present = () if found.assumed else found.client_ids
-    if has_all:
-        names = list(runnable(names, replace(found.members, client_ids=present)))
-    question = replace(
-        question,
-        consumers=sizes or _usual_sizes(question, found),
-        strategies=tuple(names) or (found.strategy.strategy,),
-        work={queue: rate * work.consume_ms[queue.topic] / 1000 for queue, rate in work.rates.items()},
-        work_of_topics={topic: rate * work.consume_ms[topic] / 1000 for topic, rate in work.of_topics.items()},
-        orderly=question.orderly or (found.seen is not None and bool(work.rates) and is_orderly(found.seen) is True),
-        present=present,
-        subscribed=_subscribed(found, present),
-        sdk=found.sdks.usual,
-    )
-    steps = partial(progress, found.title)
-    size = find_size(found.name, found.pulled_routes, question, found.settings, progress=steps)
-    now = found.members
-    if len(set(now.client_ids)) < len(now.client_ids) or now.strategy_of or now.sdk_of:
-        size = replace(size, consumers_now=None)  # no size describes it
-    if has_rate:
-        size = replace(size, topics=tuple(map(work.of_topic, size.topics)))
-    size = replace(size, conditions=tuple(try_on_size(condition, size) for condition in asked))
-    return with_meta(size, Meta(snapshot, (*assumed, *dict.fromkeys(_findings(question, found)))))
+
+    def size_of(name: str | None) -> tuple[GroupSize, tuple[Finding, ...]]:
+        of_group = chosen
+        if _is_new(snapshot, name, topics):
+            of_group = select(name, topics=topics, consumers=1, sdk=sdk, include_retry=include_retry)
+        found = of_group.resolve(snapshot, name, named.settings_for, strategy=names[0] if names else None)
+        found.must_share()
+        work = _Work(found, rates, rates_since, wanted, snapshot)
+        if has_rate:
+            work.require(consume_us, more_queues=question.queues_per_broker is not None)
+        present = () if found.assumed else found.client_ids
+        compared = runnable(names, replace(found.members, client_ids=present)) if has_all else names
+        own = replace(
+            question,
+            consumers=sizes or _usual_sizes(question, found),
+            strategies=tuple(compared) or (found.strategy.strategy,),
+            work={queue: rate * work.consume_ms[queue.topic] / 1000 for queue, rate in work.rates.items()},
+            work_of_topics={topic: rate * work.consume_ms[topic] / 1000 for topic, rate in work.of_topics.items()},
+            orderly=question.orderly
+            or (found.seen is not None and bool(work.rates) and is_orderly(found.seen) is True),
+            present=present,
+            subscribed=_subscribed(found, present),
+            sdk=found.sdks.usual,
+        )
+        steps = partial(progress, found.title)
+        size = find_size(found.name, found.pulled_routes, own, found.settings, progress=steps)
+        now = found.members
+        if len(set(now.client_ids)) < len(now.client_ids) or now.strategy_of or now.sdk_of:
+            size = replace(size, consumers_now=None)  # no size describes it
+        if has_rate:
+            size = replace(size, topics=tuple(map(work.of_topic, size.topics)))
+        size = replace(size, conditions=tuple(try_on_size(condition, size) for condition in asked))
+        return size, tuple(_findings(own, found))
+
+    found, findings = chosen.ask(snapshot, size_of)
+    meta = Meta(snapshot, (*assumed, *findings))
+    return with_meta(sizes_of_groups(found), meta) if chosen.several else with_meta(found[0], meta)
 
 
 def _usual_limits(question: SizeQuestion, *, has_rate: bool) -> tuple[SizeQuestion, tuple[Finding, ...]]:

@@ -43,7 +43,7 @@ def diagnosis_report(found: Diagnosis, *, live: bool = False, with_name: bool = 
     missing = _missing(found, live=live)
     facts = [
         f"{found.group}: {sentence(found, missing)}",
-        *(f"  {fact}" for fact in (_counts(found), _looks(found)) if fact),
+        *(f"  {fact}" for fact in (_counts(found), _samples_text(found)) if fact),
     ]
     undecided_cause = found.status in ("warning", "lagging") and found.outcome != "found"
     if undecided_cause and any(needs in missing for needs in (SECOND_SAMPLE, MORE_SAMPLES)):
@@ -73,7 +73,7 @@ def _missing(found: Diagnosis, *, live: bool) -> dict[str, tuple[int, str]]:
 
 
 def _samples(found: Diagnosis) -> int:
-    return min(max(3, len(found.looks) + 2), 10)
+    return min(max(3, len(found.samples) + 2), 10)
 
 
 def _needed(missing: Mapping[str, tuple[int, str]]) -> str:
@@ -221,19 +221,19 @@ def _lag_text(counts: GroupCounts) -> str:
     return "?" if counts.lag_at_least is None else f"{counts.lag_at_least:,}+"
 
 
-def _looks(found: Diagnosis) -> str:
-    if not found.looks:
+def _samples_text(found: Diagnosis) -> str:
+    if not found.samples:
         return ""
-    first, last = found.looks[0], found.looks[-1]
+    first, last = found.samples[0], found.samples[-1]
     when = "at an unknown time" if last.at is None else f"at {last.at}"
-    if len(found.looks) == 1:
+    if len(found.samples) == 1:
         return f"read {when} from {last.source}"
     span = ""
     if first.at is not None and last.at is not None:
         took = datetime.fromisoformat(last.at) - datetime.fromisoformat(first.at)
         span = f" over {duration(took.total_seconds() * 1000)}"
-    sources = ", ".join(dict.fromkeys(look.source for look in found.looks))
-    return f"{len(found.looks)} samples{span}, the last {when}, from {sources}"
+    sources = ", ".join(dict.fromkeys(sample.source for sample in found.samples))
+    return f"{len(found.samples)} samples{span}, the last {when}, from {sources}"
 
 
 def _findings(found: Diagnosis, *, with_name: bool) -> Section:
@@ -311,14 +311,14 @@ def _fact(evidence: Evidence) -> str:
 def _where(evidence: Evidence, found: Diagnosis) -> str:
     """The source and the time of the evidence, unless they are the same for all evidence."""
     every = [each for finding in found.findings for each in finding.evidence]
-    where = [evidence.source] if len({each.source for each in every}) > 1 or not found.looks else []
-    if evidence.at is not None and (len({each.at for each in every}) > 1 or not found.looks):
+    where = [evidence.source] if len({each.source for each in every}) > 1 or not found.samples else []
+    if evidence.at is not None and (len({each.at for each in every}) > 1 or not found.samples):
         where.append(_clock(evidence.at))
     return ", ".join(where)
 
 
 def _clock(at: str) -> str:
-    """The time of day; the list of looks has the day.
+    """The time of day; the list of samples has the day.
 
     >>> _clock("2026-11-21T02:00:00Z"), _clock("?")
     ('02:00:00 UTC', '?')

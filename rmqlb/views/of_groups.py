@@ -14,7 +14,7 @@ from rmqlb.views.columns import Cell, Column
 from rmqlb.views.report import Report, Rows, Section, first_places, labels
 
 _GROUP = Column("group", "group")
-_GRAVE = ("error", "warning", "", "inOrder")
+_GRAVE = ("error", "warning", "lagging", "unknown", "offline", "info", "", "inOrder")
 _MOST_GROUPS = 20
 
 

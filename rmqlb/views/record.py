@@ -76,7 +76,7 @@ def _gravity(recording: Recording) -> str:
     f, compared = recording.figures, recording.comparison
     if f.unassigned or f.duplicate_owners or (compared is not None and compared.other_owner):
         return ERROR
-    unsure = f.unknown or f.failed_looks or (f.changed and recording.converged_by is None)
+    unsure = f.unknown or f.failed_samples or (f.changed and recording.converged_by is None)
     return WARNING if unsure or (compared is not None and compared.differences) else "inOrder"
 
 
@@ -123,9 +123,9 @@ def _verdict(recording: Recording) -> Iterator[str]:
 
 def _looked(recording: Recording) -> Iterator[str]:
     f = recording.figures
-    failed = f", {f.failed_looks} failed" if f.failed_looks else ""
+    failed = f", {f.failed_samples} failed" if f.failed_samples else ""
     yield (
-        f"{_ENDED[recording.ended]}{counted(recording.looks, 'sample')} in {about(recording.end_ms)}, "
+        f"{_ENDED[recording.ended]}{counted(recording.samples, 'sample')} in {about(recording.end_ms)}, "
         f"one every {duration(recording.every_ms)}{failed}"
     )
     changes = recording.consumer_changes

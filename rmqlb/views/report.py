@@ -17,11 +17,19 @@ from rmqlb.views.columns import Cell, Column, rows_of
 BETWEEN = " · "
 """Between the parts of a fact, where a narrow screen may break the line."""
 FORMATS = ("table", "wide", "plain", "json", "yaml", "csv", "markdown")
+_ALSO = {"yml": "yaml", "md": "markdown", "text": "plain"}
 FOR_PEOPLE = ("table", "wide", "plain", "markdown")
 """The formats that people read; programs read the others."""
 SCREENS = ("table", "wide", "markdown")
 """The formats that include the findings."""
 Audience = Literal["all", "screen", "scripts"]
+
+
+def format_of(text: str) -> str:
+    """The format's own name, as it is typed or configured."""
+    return _ALSO.get(text.lower(), text.lower())
+
+
 """The readers of a section that is not named: people, or the formats with room for one table."""
 
 

@@ -1,12 +1,14 @@
 from collections.abc import Iterator, Sequence
 
+from msgspec.structs import asdict
+
 from rmqlb.model.diagnosis import CODES, GroupCounts, GroupFinding, Lagging
-from rmqlb.model.groups import STATUSES, ConsumerProcess, Consumers, GroupLine, GroupState, Overview
+from rmqlb.model.groups import STATUSES, ConsumerProcess, Consumers, ConsumersOfGroups, GroupLine, GroupState, Overview
 from rmqlb.model.message_queue import queue_ranges
 from rmqlb.model.result import ERROR, INFO, at_least, counted, messages, named, of_all
 from rmqlb.views.columns import Cell, Column, columns_from
 from rmqlb.views.formats.text import clip
-from rmqlb.views.of_groups import statuses
+from rmqlb.views.of_groups import of_groups, statuses
 from rmqlb.views.report import Report, Rows, Section, labels, section_of
 
 _OF_OWNERS = ("unassigned-queues", "duplicate-owners")
@@ -173,7 +175,18 @@ def _findings(lines: tuple[GroupLine, ...]) -> Section:
     return Section("findings", "findings", columns, rows, named_only=True)
 
 
-def consumers_report(consumers: Consumers) -> Report:
+def consumers_report(result: Consumers | ConsumersOfGroups) -> Report:
+    if isinstance(result, Consumers):
+        return _consumers_of_one(result)
+    lines = tuple(GroupLine(**asdict(each.overview), findings=each.findings) for each in result.groups)
+    parts = [(each.overview.group, _consumers_of_one(each)) for each in result.groups]
+    order = [(float(STATUSES.index(line.status)), float(-(line.lag_at_least or 0))) for line in lines]
+    known = sum(line.consumers or 0 for line in lines)
+    fact = f"{counted(len(lines), 'group')}, {counted(known, 'consumer')}: {', '.join(statuses(result.summary))}"
+    return of_groups(parts, [fact], result, _groups(lines), order=order)
+
+
+def _consumers_of_one(consumers: Consumers) -> Report:
     state, processes = consumers.overview, consumers.consumers
     facts = (verdict(state, consumers.findings), *(f"  {fact}" for fact in _facts(state)))
     listed = labels(dict.fromkeys(each.client_id for each in processes))

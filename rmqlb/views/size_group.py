@@ -3,9 +3,10 @@ from operator import attrgetter
 
 from rmqlb.model.message_queue import runs, span
 from rmqlb.model.result import INFO, WARNING, are, counted
-from rmqlb.model.size_group import AfterLoss, GroupSize, Limit, SizeLimits, SizePoint
+from rmqlb.model.size_group import AfterLoss, GroupSize, Limit, SizeLimits, SizePoint, SizesOfGroups
 from rmqlb.views.columns import Cell, Column, columns_from
 from rmqlb.views.numbers import beyond, duration, number, percent
+from rmqlb.views.of_groups import of_groups
 from rmqlb.views.report import BETWEEN, Report, Section, section_of
 from rmqlb.views.timeline import ruler
 
@@ -19,14 +20,46 @@ _GOOD, _BAD, _LIMIT = "#", ":", "-"
 _BETWEEN_TICKS = 5
 
 
-def size_report(size: GroupSize) -> Report:
+def size_report(result: GroupSize | SizesOfGroups) -> Report:
+    if isinstance(result, GroupSize):
+        return _report(result)
+    sizes, s = result.groups, result.summary
+    unknown = s.groups - s.unsatisfied_now - s.satisfied_now
+    counts = {"outside the limits": s.unsatisfied_now, "within": s.satisfied_now, "unknown": unknown}
+    none = f"; no size fits {counted(s.without_answer, 'group')}" if s.without_answer else ""
+    text = f"{counted(s.groups, 'group')} now: {', '.join(f'{n} {what}' for what, n in counts.items() if n)}{none}"
+    if any(map(_is_open, sizes)):
+        text += "; give --rate and --consume-time for load"
+    parts = [(size.group or "", _report(size)) for size in sizes]
+    return of_groups(parts, [text, f"  {BETWEEN.join(_limits_text(sizes[0].limits))}"], result, _groups(sizes))
+
+
+def _groups(sizes: Sequence[GroupSize]) -> Section:
+    columns = (
+        Column("", "severity", "sign", of=_grave),
+        Column("group", "group"),
+        Column("consumers now", "consumersNow", "number", fold=2),
+        Column("fewest", "consumers", "number", of=lambda size: size.consumers or "none"),
+        Column("within the limits", "allowed", of=lambda size: _ranges(size.replica_counts.allowed)),
+        Column("imbalance", "imbalance", "number", fold=3, of=attrgetter("best.imbalance")),
+        Column("strategy", "strategy", fold=4),
+        Column("blocked by", "blockedBy", "prose", of=lambda size: "; ".join(_reasons(size.best, size)) or None),
+    )
+    return section_of("groups", "groups", columns, sizes)
+
+
+def _grave(size: GroupSize) -> str:
+    if size.consumers is None or (size.now and not size.now.satisfied):
+        return WARNING
+    return INFO if _is_open(size) else "inOrder"
+
+
+def _report(size: GroupSize) -> Report:
     candidates = [_candidates(size)] if len(size.candidates) > 1 else []
     sections = (_chart(size, _LENGTH), _curve(size), *candidates, _topics(size))
-    now = _now(size)
-    grave = WARNING if size.consumers is None or (now and not now.satisfied) else INFO if _is_open(size) else "inOrder"
     lines = [list(_for_autoscalers(size)), _limits_text(size.limits), list(_certainty(size)), list(_of_now(size))]
     facts = (_headline(size), *(f"  {BETWEEN.join(parts)}" for parts in lines if parts))
-    return Report("rmqlb/group-size", size, facts, sections, grave=grave, closing=tuple(_work(size)))
+    return Report("rmqlb/group-size", size, facts, sections, grave=_grave(size), closing=tuple(_work(size)))
 
 
 def _curve(size: GroupSize) -> Section:
@@ -112,7 +145,7 @@ def _work(size: GroupSize) -> Iterator[str]:
 
 def _headline(size: GroupSize) -> str:
     group = size.group or "the group"
-    best, now = size.best, _now(size)
+    best, now = size.best, size.now
     has = f" has {now.consumers}" if now is not None and not now.satisfied else ""
     if size.consumers is None:
         tried = _ranges([point.consumers for point in size.curve])
@@ -234,7 +267,7 @@ def _for_autoscalers(size: GroupSize) -> Iterator[str]:
     looked = f"{size.curve[0].consumers}–{size.curve[-1].consumers}"
     if counts.min is not None and len(size.curve) > 1:
         yield f"replica counts within the limits: {_ranges(counts.allowed)} (tried {looked})"
-    if (now := _now(size)) is not None and now.satisfied:
+    if (now := size.now) is not None and now.satisfied:
         yield f"{counted(now.consumers, 'consumer')} now"
 
 
@@ -255,14 +288,8 @@ def _certainty(size: GroupSize) -> Iterator[str]:
         yield f"from {counted(first.consumers, 'consumer')} on, losses were sampled: a worse loss may exist"
 
 
-def _now(size: GroupSize) -> SizePoint | None:
-    """The present size; if IDs matter, its figures belong to other consumers, unless the present ones were kept."""
-    known = size.consumers_now is not None and (size.every_order or size.mixed_subscriptions)
-    return size.at(size.consumers_now or 0) if known else None
-
-
 def _of_now(size: GroupSize) -> Iterator[str]:
-    now = _now(size)
+    now = size.now
     if now is not None and not now.satisfied and (size.consumers is None or now.consumers != size.consumers - 1):
         where = "" if size.queues_per_broker is None else " on these queues"
         yield f"now {counted(now.consumers, 'consumer')}{where}: {'; '.join(_reasons(now, size))}"

@@ -63,7 +63,7 @@ def _facts(sweep: FailureSweep) -> Iterator[str]:
     yield _verdict(sweep)
     numbers = Counter(loss.kind for loss in sweep.losses)
     kinds = ", ".join(counted(numbers[kind], kind) for kind in LOSS_KINDS if numbers[kind])
-    pairs = f" and {_many(c.pairs, 'pair')}" if sweep.at_once > 1 else ""
+    pairs = f" and {_many(c.pairs, 'pair')}" if sweep.most_losses > 1 else ""
     yield f"  tried {c.tried:,} of {_many(c.all, 'case')}: {c.singles:,} single ({kinds}){pairs}"
     if sweep.broken_already:
         more = f", and {len(sweep.broken_already) - 1} more" if len(sweep.broken_already) > 1 else ""

@@ -108,10 +108,10 @@ def offsets_read(replay: Replay) -> int:
 
 def test_a_group_is_read_again_where_a_change_over_time_decides(replay: Replay) -> None:
     once = live_data(replay, "--samples", "1")
-    assert (len(once["looks"]), offsets_read(replay)) == (1, 1)
+    assert (len(once["samples"]), offsets_read(replay)) == (1, 1)
     assert "offset-rewound" in {each["code"] for each in once["unknown"]}
     twice = live_data(replay, "--samples", "2")
-    assert (len(twice["looks"]), offsets_read(replay)) == (2, 3)
+    assert (len(twice["samples"]), offsets_read(replay)) == (2, 3)
     assert "offset-rewound" in twice["checked"]
 
 
@@ -162,7 +162,7 @@ def test_a_later_look_that_fails_leaves_what_was_seen_before(replay: Replay) -> 
     document = json.loads(ran.stdout)
     assert ran.code == 0
     assert [each["code"] for each in document["data"]["unknown"]] == [each["code"] for each in whole["unknown"]]
-    assert len(document["data"]["looks"]) == 1
+    assert len(document["data"]["samples"]) == 1
     assert any(each["message"].startswith("sample 2 failed, ") for each in document["findings"])
 
 

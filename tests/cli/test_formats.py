@@ -169,3 +169,18 @@ def test_the_code_at_the_end_of_a_line_is_the_one_to_explain() -> None:
     assert codes == ["[duplicate-client-id]", "[assumed-strategy]", "[topic-not-found]"]
     for code in codes:
         assert run("explain", code).stdout.splitlines()[1].startswith(f"  {code[1:-1]}, a")
+
+
+@every_case(("typed", "meant"), [("yml", "yaml"), ("md", "markdown"), ("text", "plain"), ("YML", "yaml")])
+def test_the_short_name_of_a_format_is_the_format(typed: str, meant: str) -> None:
+    line = ("show-consumers", "-s", EXAMPLE, "-g", "order-svc")
+    expected = run(*line, "-o", meant)
+    assert expected.stdout
+    assert run(*line, "-o", typed) == expected
+    assert run(*line, env={"RMQLB_OUTPUT": typed}) == expected
+
+
+def test_a_command_that_writes_few_formats_takes_their_short_names_too() -> None:
+    line = ("fetch-routes", "-s", EXAMPLE, "-q")
+    assert run(*line, "-o", "yml") == run(*line, "-o", "yaml")
+    assert run(*line, env={"RMQLB_OUTPUT": "md"}) == run(*line, "-o", "json")

@@ -9,7 +9,7 @@ PLAN = ("plan-rebalance", "--add", "1")
 COMMANDS = [
     (*PLAN, "--include-retry"),
     ("show-owners", "--include-retry"),
-    ("simulate-rebalance", "--event", "join z@10s", "--set", "include-retry"),
+    ("simulate-rebalance", "--event", "join z@10s", "--include-retry"),
 ]
 
 

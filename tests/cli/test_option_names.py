@@ -6,6 +6,8 @@ import re
 from collections import defaultdict
 from itertools import takewhile
 
+from rmqlb.cli.common.set_option import SETTINGS
+from rmqlb.cli.help_text import SHARED_PANELS
 from tools.manual.tree import command_tree
 
 _SAYS_NOTHING = {"A", "An", "How", "Only", "Or", "Say", "The", "What", "When", "Which", "Whose"}
@@ -38,3 +40,21 @@ def test_a_meaning_has_one_name_in_all_commands() -> None:
             if len(words := clause.split()) > 2:
                 names[" ".join(words[:5])].add(name)
     assert {clause: found for clause, found in names.items() if len(found) > 1} == {}
+
+
+def test_a_command_has_at_most_20_options_of_its_own() -> None:
+    own = {
+        command.typed: sum(
+            option.panel not in SHARED_PANELS and "--help" not in option.names for option in command.options
+        )
+        for command in command_tree().all()
+    }
+    assert {typed: number for typed, number in own.items() if number > 20} == {}
+
+
+def test_the_retry_topic_is_taken_by_one_option() -> None:
+    takes = [each for each in command_tree().all() if any("--include-retry" in one.names for one in each.options)]
+    assert [each.name for each in takes] == [
+        *("show-owners", "plan-rebalance", "plan-rollout", "size-group", "simulate-rebalance")
+    ]
+    assert "include-retry" not in SETTINGS

@@ -41,7 +41,7 @@ def test_it_ends_when_the_group_has_changed_and_is_as_its_strategy_predicts() ->
     must_fit(document)
     data = document["data"]
     assert (data["ended"], data["convergedBy"], data["strategy"]) == ("converged", "prediction", "AVG")
-    assert (data["figures"]["changed"], data["figures"]["moved"], data["looks"]) == (8, 8, 5)
+    assert (data["figures"]["changed"], data["figures"]["moved"], data["samples"]) == (8, 8, 5)
     moved = [queue for queue in data["queues"] if queue["changes"]]
     assert {queue["brokerName"] for queue in moved} == {"broker-b"}
     for queue in moved:
@@ -110,7 +110,7 @@ def test_a_frozen_consumer_does_not_hold_up_the_others_and_is_asked_ever_less_of
             if request.code == 307
         ]
     data = json.loads(ran.stdout)["data"]
-    assert asked.count(Y) == data["looks"] >= 4
+    assert asked.count(Y) == data["samples"] >= 4
     assert asked.count(X) <= 3  # at once, and after 2 s and 4 s
     assert {queue["ownersAfter"] is None for queue in data["queues"] if queue["brokerName"] == "broker-a"} == {True}
     assert data["figures"]["changed"] == 0
@@ -130,13 +130,13 @@ def test_the_first_look_has_to_show_something() -> None:
 def test_looks_are_a_second_apart_at_least_and_the_last_is_at_the_end() -> None:
     with moving(SHARED) as group:
         ran = run("record", *group.source, "-g", GROUP, "--for", "3500ms", "-o", "json")
-        assert group.looks == json.loads(ran.stdout)["data"]["looks"] <= 4
+        assert group.looks == json.loads(ran.stdout)["data"]["samples"] <= 4
         asked = [request.code for server in group.servers for request in server.requests].count(307)
         assert asked == 2 * group.looks
     with moving(ALONE, SHARED) as group:
         ran = run("record", *group.source, "-g", GROUP, "--every", "1m", "--for", "1500ms", "-o", "json")
     data = json.loads(ran.stdout)["data"]
-    assert (data["looks"], data["figures"]["changed"], data["ended"]) == (2, 8, "time")
+    assert (data["samples"], data["figures"]["changed"], data["ended"]) == (2, 8, "time")
 
 
 def test_a_recording_is_shown_again_as_it_was() -> None:

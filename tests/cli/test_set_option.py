@@ -4,6 +4,7 @@ import re
 
 from rmqlb.cli.common.send_options import SendOptions
 from rmqlb.cli.common.set_option import SETTINGS, SettingsOptions, names_for
+from rmqlb.cli.plan_rebalance import PlanOptions
 from rmqlb.cli.plan_rollout import RolloutOptions
 from rmqlb.cli.simulate import RebalanceOptions, ReceiveOptions
 from rmqlb.cli.size_group import SizeOptions
@@ -17,6 +18,7 @@ COMMANDS: dict[str, type[SettingsOptions]] = {
     "simulate-rebalance": RebalanceOptions,
     "plan-rollout": RolloutOptions,
     "size-group": SizeOptions,
+    "plan-rebalance": PlanOptions,
 }
 DOCS = ROOT / "docs"
 REBALANCE = ("simulate-rebalance", "-s", EXAMPLE, "-g", "order-svc")
@@ -60,6 +62,7 @@ LINES = {
         "-g",
         "order-svc",
     ),
+    "plan-rebalance": ("-g", "order-svc"),
 }
 NAMED_OTHERWISE = {"broker-version", "earlier", "sdk"}
 VALUES = [(command, name) for command in LINES for name in names_for(command)]
@@ -84,6 +87,7 @@ def test_a_change_ends_with_the_owners_that_its_plan_has() -> None:
         ("--remove", "1", "--add", "new@1"),
         ("--replace", "192.0.2.2@inst0=z@1"),
         ("--remove-broker", "broker-b"),
+        ("--set", "remove-master=broker-b"),
         ("--add-broker", "broker-c:4:4"),
         ("--read-queues", "broker-a=3"),
         ("--to-strategy", "AVG_BY_CIRCLE", "--scale-to", "4"),

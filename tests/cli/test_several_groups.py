@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from pathlib import Path
 
 from tests.support.mismatches import every_case
@@ -14,10 +15,12 @@ PLAN, SHOW = ("plan-rebalance", "--add", "1"), ("show-owners", "--strategy", "AV
 SIMULATE = ("simulate-rebalance", "--event", "leave #0@10s")
 GROUPS = ("order-svc", "bill-svc")
 BOTH = ("-g", "order-svc", "-g", "bill-svc")
+CONSUMERS, SIZE = ("show-consumers",), ("size-group",)
 each_command = every_case("command", [PLAN, SHOW, SIMULATE], ids=lambda command: command[0])
+every_command = every_case("command", [PLAN, SHOW, SIMULATE, CONSUMERS, SIZE], ids=lambda command: command[0])
 
 
-@each_command
+@every_command
 def test_each_group_is_done_as_if_it_were_alone_and_once(command: tuple[str, ...]) -> None:
     several = envelope_of(*command, *SOURCE, *BOTH)
     alone = [envelope_of(*command, *SOURCE, "-g", group) for group in GROUPS]
@@ -28,7 +31,7 @@ def test_each_group_is_done_as_if_it_were_alone_and_once(command: tuple[str, ...
     assert envelope_of(*command, *SOURCE, "-g", "order-svc", "-g", "order-svc") == alone[0]
 
 
-@every_case("command", [PLAN, SHOW])
+@every_case("command", [PLAN, SHOW, CONSUMERS, SIZE])
 def test_a_pattern_is_the_groups_that_it_matches_in_the_order_of_their_names(command: tuple[str, ...]) -> None:
     named = envelope_of(*command, *FAULTS, "-g", "calm-svc", "-g", "mix-svc", "-g", "slow-svc")
     for patterns in (("[cms]*-svc",), ("calm-svc", "mix*", "slow-svc", "m?x-svc")):
@@ -74,7 +77,7 @@ def test_the_worst_group_is_first_on_a_screen() -> None:
     assert data["summary"]["observedUnassigned"] == 6
 
 
-@every_case("command", [PLAN, SHOW])
+@every_case("command", [PLAN, SHOW, CONSUMERS, SIZE])
 def test_a_screen_has_a_line_per_group_and_all_tables_on_request(command: tuple[str, ...]) -> None:
     line = (*command, *SOURCE, "-g", "*-svc", "-o", "table")
     for width in (80, 100, 120):
@@ -82,8 +85,8 @@ def test_a_screen_has_a_line_per_group_and_all_tables_on_request(command: tuple[
         assert (len(lines) <= 40, max(map(len, lines)) <= width) == (True, True)
     whole = run(*line, "--all").stdout
     for group in ("order-svc", "bill-svc", "audit-svc"):
-        assert f"\n{group}: queues" in whole or f"\n{group}: owners" in whole
-        assert f"\n{group}, " in whole
+        assert any(f"\n{group}: {title}" in whole for title in ("queues", "owners", "consumers", "sizes under"))
+        assert re.search(rf"^ *{group}\b.*: |^ *{group} has ", whole, re.MULTILINE)
 
 
 @each_command
@@ -96,3 +99,23 @@ def test_a_table_of_a_program_has_the_groups_in_its_first_column(command: tuple[
     several, alone = rows(*BOTH), {group: rows("-g", group) for group in GROUPS}
     assert several[0] == ["group", *alone["order-svc"][0]]
     assert several[1:] == [[group, *row] for group in GROUPS for row in alone[group][1:]]
+
+
+@every_case(("command", "table"), [("show-consumers", "consumers"), ("size-group", "curve")])
+def test_the_consumers_and_the_sizes_of_groups_are_one_table(command: str, table: str) -> None:
+    several, alone = (
+        [*csv.reader(io.StringIO(run(command, *SOURCE, *groups, "--section", table, "-o", "csv").stdout))]
+        for groups in (BOTH, ("-g", "order-svc"))
+    )
+    assert several[0] == ["group", *alone[0]]
+    assert several[1 : len(alone)] == [["order-svc", *row] for row in alone[1:]]
+    assert {row[0] for row in several[len(alone) :]} == {"bill-svc"}
+
+
+def test_the_summaries_of_consumers_and_sizes_count_the_groups() -> None:
+    consumers = envelope_of("show-consumers", *FAULTS, "-g", "*")["data"]["summary"]
+    assert (consumers["withErrors"], consumers["lagging"], consumers["inOrder"]) == (2, 1, 1)
+    sizes = envelope_of("size-group", *SOURCE, "-g", "*", "--survive", "1")["data"]["summary"]
+    assert sizes == {"groups": 3, "satisfiedNow": 1, "unsatisfiedNow": 1, "withoutAnswer": 2}
+    ran = run("size-group", *SOURCE, *BOTH, "--fail-on", "consumers>0")
+    assert (ran.code, "condition met: consumers>0 in group bill-svc" in ran.stderr) == (3, True)

@@ -17,11 +17,14 @@ from rmqlb.engine.show_groups import (
     unread_of_groups,
     unread_of_no_group,
 )
+from rmqlb.errors import UsageError
+from rmqlb.model.diagnosis import Diagnosis
 from rmqlb.model.group import Connection, ConsumerGroup, MemberView, ProxyView, Seen
-from rmqlb.model.groups import STATUSES, ConsumerProcess, GroupLine, GroupState, Status
+from rmqlb.model.groups import STATUSES, ConsumerProcess, Consumers, GroupLine, GroupState, Status
 from rmqlb.model.result import Severity
 from rmqlb.model.snapshot import ClusterSnapshot, Unread
-from rmqlb.verbs.show_groups import show_groups
+from rmqlb.verbs.diagnose import diagnose
+from rmqlb.verbs.show_groups import show_consumers, show_groups
 from rmqlb.views.show_groups import consumers_report, groups_report, headline
 from tests.engine.check.clusters import cluster, members
 from tests.support.builders import HERE
@@ -247,6 +250,21 @@ def test_the_lag_above_which_a_group_lags(
     assert late is None or (late.consumer, len(late.queues)) == ("192.0.2.68@7", 3)
     places = [STATUSES.index(line.status) for line in found.groups]
     assert places == sorted(places)
+
+
+@every_case(("max_lag", "is_late"), [(1_500, False), (1_499, True)])
+def test_every_verb_that_names_a_lagging_group_has_one_limit(max_lag: int, is_late: bool) -> None:
+    source = str(ROOT / "examples" / "four-groups.yaml")
+    consumers = show_consumers(source, "slow-svc", max_lag=max_lag)
+    diagnosis = diagnose(source, "slow-svc", max_lag=max_lag)
+    assert isinstance(consumers, Consumers)
+    assert isinstance(diagnosis, Diagnosis)
+    (line,) = show_groups(source, "slow-svc", max_lag=max_lag).groups
+    late = line.lagging
+    assert (late is not None, consumers.overview.lagging, diagnosis.lagging) == (is_late, late, late)
+    for verb in (show_groups, show_consumers, diagnose):
+        with pytest.raises(UsageError, match="--max-lag -1: less than 0"):
+            verb(source, "slow-svc", max_lag=-1)
 
 
 def test_a_narrow_table_has_a_line_per_group_and_cuts_names_in_the_middle() -> None:

@@ -14,7 +14,7 @@ import yaml
 
 from rmqlb.engine.record.follow import Follower
 from rmqlb.model.message_queue import MessageQueue
-from rmqlb.model.recording import Look
+from rmqlb.model.recording import GroupSample
 from rmqlb.model.result import Finding
 from rmqlb.model.snapshot import ClusterSnapshot
 from rmqlb.views.formats.machine import as_json, envelope
@@ -233,7 +233,7 @@ def recording(names: Names) -> str:
     ):
         owned = {client_id: frozenset(queues) for client_id, queues in held.items()}
         listed = frozenset({*held, *silent})
-        follower.add(Look(10_000 + at, 10_050 + at, owned, silent, listed, routes, strategy=names.text))
+        follower.add(GroupSample(10_000 + at, 10_050 + at, owned, silent, listed, routes, strategy=names.text))
     report = recording_report(follower.recording("time"))
     finding = Finding("duplicate-client-id", names.text, names.group)
     return as_json(envelope(report, "record", ClusterSnapshot("nameserver", names.text), (finding,)))

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import socketserver
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -178,3 +181,43 @@ def test_a_certificate_that_is_not_trusted_leads_to_no_other_protocol(servers: A
         with pytest.raises(EndpointError) as raised:
             open_source(f"{scheme}://{addresses[scheme]}", Access(timeout=1.0, retries=0)).fetch(Wanted(topics=("T",)))
         assert raised.value.code == "tls-failed"
+
+
+HTTP2_SETTINGS = bytes.fromhex("000012040000000000000300000064000400100000000600002000")
+"""The frame that a gRPC server sends first: its length, type 4, no flags, stream 0, and three settings."""
+
+
+@contextmanager
+def grpc_server(context: ssl.SSLContext | None = None) -> Iterator[str]:
+    class Greeting(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            with suppress(OSError):
+                connection = self.request if context is None else context.wrap_socket(self.request, server_side=True)
+                connection.sendall(HTTP2_SETTINGS)
+                connection.recv(1024)
+                connection.close()
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Greeting) as server:
+        server.daemon_threads = True
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield f"127.0.0.1:{server.server_address[1]}"
+        server.shutdown()
+
+
+@every_case(("scheme", "over_tls", "said"), [
+    ("rocketmq", False, "speaks gRPC, not RocketMQ's protocol"),
+    ("http", False, "speaks gRPC, not HTTP"),
+    ("rocketmq", True, "speaks gRPC over TLS, not RocketMQ's protocol"),
+    ("rocketmqs", True, "speaks gRPC over TLS, not RocketMQ's protocol over TLS"),
+    ("https", True, "speaks gRPC over TLS, not HTTPS"),
+])  # fmt: skip
+def test_a_proxys_port_for_grpc_is_named(scheme: str, over_tls: bool, said: str, tmp_path: Path) -> None:
+    ca, context = trustme.CA(), ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    ca.issue_cert("127.0.0.1").configure_cert(context)
+    ca.cert_pem.write_to_path(path := tmp_path / "ca.pem")
+    with grpc_server(context if over_tls else None) as where:
+        source = open_source(f"{scheme}://{where}", Access(timeout=1.0, retries=0, ca_file=str(path)))
+        with pytest.raises(EndpointError) as raised:
+            source.fetch(Wanted(topics=("T",)))
+    assert (raised.value.code, raised.value.message) == ("wrong-protocol", f"{where} {said}")
+    assert raised.value.hint == "name the NameServers, -n HOST:9876; a Proxy's remoting port goes to --proxy HOST:8080"

@@ -14,12 +14,12 @@ from rmqlb.engine.diagnose.diagnose import RULES, diagnosis_of_groups
 from rmqlb.model.diagnosis import (
     WORDS,
     ConsumerStacks,
+    DiagnosedSample,
     Diagnosis,
     Evidence,
     Explains,
     GroupCounts,
     GroupFinding,
-    Look,
     Undecided,
 )
 from rmqlb.model.message_queue import MessageQueue
@@ -53,7 +53,7 @@ def finding(code: str = "duplicate-client-id", **more: Any) -> GroupFinding:
 
 
 def diagnosis(*findings: GroupFinding, **more: Any) -> Diagnosis:
-    values = {"outcome": "found", "looks": (Look("here", AT),), "counts": COUNTS, "findings": findings}
+    values = {"outcome": "found", "samples": (DiagnosedSample("here", AT),), "counts": COUNTS, "findings": findings}
     return Diagnosis("g", **{**values, "checked": ("mixed-strategies", "lag-growing"), **more})
 
 
@@ -66,7 +66,7 @@ def mixed(explains: Explains) -> GroupFinding:
 SURE = Explains(True, True, 0, 0, 8, 5)
 GROWING = finding("lag-growing", severity="warning")
 UNDECIDED = (Undecided("lock-lost", "no locks"), Undecided("flow-control", "no limits"), Undecided("a", "no locks"))
-BEFORE, OTHER = Look("here", "2026-11-21T01:59:00Z"), Look("there", None)
+BEFORE, OTHER = DiagnosedSample("here", "2026-11-21T01:59:00Z"), DiagnosedSample("there", None)
 NOT_ORDERLY = (Undecided("lock-lost", "it is not orderly"),)
 IDLE = finding("more-consumers-than-queues", severity="info", queues=())
 SHOWN = {
@@ -90,10 +90,12 @@ SHOWN = {
     "in order": diagnosis(outcome="inOrder", not_applicable=NOT_ORDERLY),
     "in order, one idle": diagnosis(IDLE, outcome="inOrder"),
     "undecided": diagnosis(outcome="unknown", unknown=UNDECIDED),
-    "two looks": diagnosis(looks=(BEFORE, Look("here", AT)), counts=replace(COUNTS, lag=None, lag_at_least=1500)),
-    "two looks at two places": diagnosis(looks=(BEFORE, OTHER), counts=replace(COUNTS, lag=None, lag_at_least=None)),
-    "one look at an unknown time": diagnosis(looks=(OTHER,), counts=GroupCounts()),
-    "no look": diagnosis(finding(), looks=()),
+    "two looks": diagnosis(
+        samples=(BEFORE, DiagnosedSample("here", AT)), counts=replace(COUNTS, lag=None, lag_at_least=1500)
+    ),
+    "two looks at two places": diagnosis(samples=(BEFORE, OTHER), counts=replace(COUNTS, lag=None, lag_at_least=None)),
+    "one look at an unknown time": diagnosis(samples=(OTHER,), counts=GroupCounts()),
+    "no look": diagnosis(finding(), samples=()),
     "evidence of two places": diagnosis(finding(evidence=(evidence(), evidence("of y", "text", source="there", at="?")))),
 }  # fmt: skip
 
@@ -153,10 +155,10 @@ def test_a_watch_sees_findings_come_and_go_but_not_their_figures_change() -> Non
 
 
 def consistent(found: Diagnosis) -> Diagnosis:
-    looks = tuple(replace(look, at=AT if look.at else None) for look in found.looks)
+    looks = tuple(replace(look, at=AT if look.at else None) for look in found.samples)
     is_found = any(each.severity != "info" for each in found.findings)
     outcome = "found" if is_found else "unknown" if found.unknown else "inOrder"
-    return replace(found, looks=looks, outcome=outcome)
+    return replace(found, samples=looks, outcome=outcome)
 
 
 @settings(max_examples=60, deadline=None)

@@ -2,13 +2,14 @@
 
 from typing import Any
 
-from rmqlb.cli.common.declare import Options, Panel, Text, Texts
+from rmqlb.cli.common.declare import Panel, Text, Texts
+from rmqlb.cli.common.set_option import SettingsOptions, setting
 from rmqlb.model.limits import MOST_CONSUMERS
 
 _members, _route = Panel("Consumer changes"), Panel("Route changes")
 
 
-class ChangeOptions(Options):
+class ChangeOptions(SettingsOptions):
     scale_to: Text = _members("N", "Number of consumers after the change. The last ones in sorted order are removed.")
     add: Texts = _members("N|ID", "Consumers to add: a count or a client ID.")
     remove: Texts = _members(
@@ -21,7 +22,7 @@ class ChangeOptions(Options):
         "Broker to add to the route. Queue counts default to those of the other brokers.",
     )
     remove_brokers: Texts = _route("--remove-broker NAME", "Broker to remove from the route.")
-    remove_masters: Texts = _route("--remove-master NAME", "Broker that loses its master; its slaves stay.")
+    remove_masters: Texts = setting("remove-master")
     read_queues: Texts = _route("[BROKER=]N", "Read queues of each broker or of BROKER.")
     write_queues: Texts = _route("[BROKER=]N", "Write queues of each broker or of BROKER.")
 

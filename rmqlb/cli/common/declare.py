@@ -15,9 +15,11 @@ from typer import Argument, Option
 from rmqlb.cli.click import get_current_context
 from rmqlb.cli.settings import resolve_options
 from rmqlb.errors import UsageError
+from rmqlb.views.report import format_of
 
 Text = str | None
 Texts = list[str] | None
+_WORDS: Mapping[str, Callable[[str], str]] = {"output": format_of, "color": str.lower}
 
 
 class Declared:
@@ -181,7 +183,7 @@ def command(
         settled = resolve_options(get_current_context(), formats)
         context = {"active_context": settled.active_context, "ignored_context_note": settled.ignored_context_note}
         given = values | settled.values() | context
-        given |= {name: str(given[name]).lower() for name in ("output", "color") if given.get(name) is not None}
+        given |= {name: read(str(given[name])) for name, read in _WORDS.items() if given.get(name) is not None}
         filled = {
             name: group(**{field: given[field] for field in group.fields if field in given})
             for name, group in groups.items()

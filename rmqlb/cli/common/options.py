@@ -4,6 +4,7 @@ from rmqlb.cli.common.declare import Options, Panel, Text, Texts, about, own, wr
 from rmqlb.cli.settings import MOST_RETRIES
 from rmqlb.errors import UsageError
 from rmqlb.model.configuration import ActiveContext
+from rmqlb.model.diagnosis import MAX_LAG
 
 _source, _login, _tls = (Panel(title, has_variables=True) for title in ("Connection", "Login", "TLS"))
 _name_servers = Panel("Connection")
@@ -79,16 +80,24 @@ class PolicyOptions(StrategyOptions):
         return built_in_text(*name)
 
 
-class OneGroup(StrategyOptions):
-    group: Text = own("-g GROUP", "Consumer group; optional if there is only one.", positional="GROUP")
+class LagOptions(Options):
+    max_lag: int = own("N", "Lag above which a group is lagging.", MAX_LAG, min=0)
 
 
-class OneGroupOnTopics(OneGroup):
+class SomeGroups(StrategyOptions):
+    group: Texts = own(
+        "-g GROUP",
+        "Consumer groups by name or pattern ('pay-*'); repeatable; optional if there is only one.",
+        positional="GROUP",
+    )
+
+
+class SomeGroupsOnTopics(SomeGroups):
     topics: Texts = own("-t --topic TOPIC", "Topics by name; default: the group's topics; repeatable.")
     include_retry: bool = about.flag("Include the group's %RETRY% topic.")
 
 
-class GroupOptions(OneGroupOnTopics):
+class GroupOptions(SomeGroupsOnTopics):
     consumers: Text = about(
         "IDS|@FILE|N", "Consumers of the group, instead of the source's. Give client IDs, @FILE or a count.", stdin="@-"
     )
@@ -104,12 +113,13 @@ class GroupOptions(OneGroupOnTopics):
         return given if self.consumers is None else given | {"consumers": members(self.consumers)}
 
 
-class GroupsOptions(GroupOptions):
-    group: Texts = own(  # type: ignore[assignment]
-        "-g GROUP",
-        "Consumer groups by name or pattern ('pay-*'); repeatable; optional if there is only one.",
-        positional="GROUP",
+class OneGroupOptions(GroupOptions):
+    group: Text = own(  # type: ignore[assignment]
+        "-g GROUP", "Consumer group; optional if there is only one.", positional="GROUP"
     )
+
+
+class GroupsOptions(GroupOptions):
     explain: bool = written.flag("Explain the owner of each queue.")
 
 

@@ -11,9 +11,9 @@ from rmqlb.cli.common.watch import LEAST_S, heeding_an_end, wait_for_next
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.group import Given, Group, gaps
 from rmqlb.engine.group_findings import planning_findings
-from rmqlb.engine.record.follow import Follower, look_of
+from rmqlb.engine.record.follow import Follower, sample_of
 from rmqlb.errors import DataError, EndpointError
-from rmqlb.model.recording import Ended, Look, Recording, RecordLine
+from rmqlb.model.recording import Ended, GroupSample, Recording, RecordLine
 from rmqlb.model.result import Finding, counted
 from rmqlb.model.snapshot import ClusterSnapshot, Unread, Wanted
 from rmqlb.views.numbers import duration
@@ -22,7 +22,7 @@ FIRST_REST_S, MOST_REST_S = 2.0, 16.0
 
 
 class Schedule(Struct, frozen=True):
-    every_s: float  # seconds from the begin of a look to that of the next one; at least one from its end
+    every_s: float  # seconds from the begin of a sample to that of the next one; at least one from its end
     until_converged: bool  # a group that has changed and is converged ends the recording
     for_s: float  # the most seconds
     at_ms: int | None  # the moment at which it ends, in milliseconds since 1970; None is none
@@ -33,7 +33,7 @@ class Schedule(Struct, frozen=True):
 
 
 class GroupRecorder:
-    """One recording of a group, of all its topics or these; an error of the first look is raised, later looks fail."""
+    """One recording of a group, of all its topics or these; an error of the first sample is raised."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class GroupRecorder:
         self._rest: dict[str, tuple[float, float]] = {}
 
     def run(self, event_at_ms: int | None) -> tuple[Recording, ClusterSnapshot, tuple[Finding, ...]]:
-        """Look until the recording ends: the recording, the first snapshot, and the findings on it."""
+        """Take samples until the recording ends: the recording, the first snapshot, and the findings on it."""
         terminal = self._terminal
         with heeding_an_end():
             began, asked_at = time.monotonic(), _now_ms()
@@ -61,7 +61,7 @@ class GroupRecorder:
             group = Group(first, self.group, given=Given(assume=None), gaps=gaps(first))
             group.must_share()
             findings = planning_findings(group)
-            self._add(look_of(first, self.group, asked_at, answered_at, self._topics, self._settings))
+            self._add(sample_of(first, self.group, asked_at, answered_at, self._topics, self._settings))
             self._reader = self._reader.hurried(2 * self._schedule.every_s)
             with terminal.progress(verb="recording", beside_rows=terminal.format == "jsonl") as progress:
                 terminal.repeating = True
@@ -85,7 +85,7 @@ class GroupRecorder:
                     return "time"
                 changed = follower.changed_queues
                 news = f"{counted(changed, 'queue')} changed owners" if changed else "no change"
-                so_far = f"{self.group}: {counted(follower.looks, 'sample')}, {news}"
+                so_far = f"{self.group}: {counted(follower.samples, 'sample')}, {news}"
                 progress(f"{so_far}, at most {duration(round(left) * 1000)} left", 0, 0)
                 wait_for_next(wait)
                 look_began = time.monotonic()
@@ -100,10 +100,10 @@ class GroupRecorder:
             snapshot = self._reader.fetch(replace(self._wanted, unasked=resting))
             self._let_rest(snapshot.unread, resting)
             answered_at = max(_now_ms(up=True), asked_at)
-            look = look_of(snapshot, self.group, asked_at, answered_at, self._topics, self._settings)
+            sample = sample_of(snapshot, self.group, asked_at, answered_at, self._topics, self._settings)
         except (DataError, EndpointError) as error:
-            look = Look(asked_at, max(_now_ms(up=True), asked_at), failed=error.message)
-        self._add(look)
+            sample = GroupSample(asked_at, max(_now_ms(up=True), asked_at), failed=error.message)
+        self._add(sample)
 
     def _let_rest(self, unread: Sequence[Unread], resting: frozenset[str]) -> None:
         """Send ever fewer requests to a consumer that does not answer.
@@ -118,8 +118,8 @@ class GroupRecorder:
             wait_s = min(2 * before[each][1], MOST_REST_S) if each in before else FIRST_REST_S
             self._rest[each] = time.monotonic() + wait_s, wait_s
 
-    def _add(self, look: Look) -> None:
-        self._write(self._follower.add(look))
+    def _add(self, sample: GroupSample) -> None:
+        self._write(self._follower.add(sample))
 
     def _write(self, lines: list[RecordLine]) -> None:
         if self._terminal.format == "jsonl" and lines:

@@ -70,7 +70,6 @@ SETTINGS: Mapping[str, Setting] = {
         (_SIZE,), "N", "number of client ID sets to try, for strategies that depend on client IDs", "100"
     ),
     "id-share": Setting((_SIZE,), "SHARE", "share of these sets for which all limits must hold", "100%"),
-    "include-retry": Setting(_CLOCKS, _ON_OFF, "include the group's %RETRY% topic", default=False),
     "key-type": Setting((_SEND,), "string|int|long", "type of the keys that the application passes", "string"),
     "latency-max": Setting((_SEND,), "MS,MS,…", "latency thresholds of latency fault", None, "by client version"),
     "nameserver-notices": Setting(
@@ -88,6 +87,9 @@ SETTINGS: Mapping[str, Setting] = {
     ),
     "proxy-mode": Setting(
         (_SEND,), "local|cluster", "gRPC: the Proxy runs in each broker (local) or separately (cluster)", "local"
+    ),
+    "remove-master": Setting(
+        ("plan-rebalance", _REBALANCE), "BROKER…", "broker that loses its master; its slaves stay", None, "none"
     ),
     "retry-not-store-ok": Setting(
         (_SEND,),

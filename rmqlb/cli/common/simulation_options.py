@@ -16,7 +16,6 @@ class MemberOptions(SettingsOptions):
     orderly: bool = _members.flag("Ordered consumption (MessageListenerOrderly).")
     rates: Texts = _members("--rate [TOPIC=]R", RATE_HELP)
     sdk: Texts = setting("sdk")
-    include_retry: bool = setting("include-retry")
     client_version: Text = setting("client-version")
     consumer_types: Texts = setting("consumer-type")
     consume_from: Text = setting("consume-from")

@@ -147,8 +147,7 @@ class Terminal:
         self.format = options.output or ("table" if sys.stdout.isatty() else "plain")
         known = (*FORMATS, *more_formats)
         if self.format not in known:
-            meant = {"text": "plain", "md": "markdown"}.get(self.format, self.format)
-            raise UsageError(f"unknown format {self.format}", hint=suggestion("formats", meant, known))
+            raise UsageError(f"unknown format {self.format}", hint=suggestion("formats", self.format, known))
         check_value("color", options.color, "--color")
         if options.section:
             from rmqlb.cli.results import check_sections

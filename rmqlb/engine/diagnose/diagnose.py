@@ -26,13 +26,13 @@ from rmqlb.model.diagnosis import (
     SECOND_SAMPLE,
     Consequence,
     ConsumerStacks,
+    DiagnosedSample,
     Diagnosis,
     DiagnosisOfGroups,
     DiagnosisSummary,
     GroupCounts,
     GroupFinding,
     Lagging,
-    Look,
     Undecided,
 )
 from rmqlb.model.group import BROADCASTING, RETRY_PREFIX, ConsumerGroup
@@ -80,7 +80,8 @@ def diagnose(
         evidence.facts.name or "",
         "found" if found_any else "unknown" if unknown else "inOrder",
         tuple(
-            Look(each.seen.where, None if (then := each.seen.at or at) is None else utc_text(then)) for each in looks
+            DiagnosedSample(each.seen.where, None if (then := each.seen.at or at) is None else utc_text(then))
+            for each in looks
         ),
         GroupCounts() if group is None else _counts(case),
         findings,

@@ -16,6 +16,7 @@ from rmqlb.model.route import MASTER_ID, PERM_READ, PERM_WRITE, BrokerData, Queu
 from rmqlb.model.snapshot import suggestion
 
 PLACEHOLDER_PREFIX = "placeholder-"
+_REMOVE_MASTER = "--set remove-master="
 
 
 class NewBroker(Struct, frozen=True):
@@ -89,7 +90,7 @@ def change_routes(routes: Sequence[TopicRouteData], changes: Changes) -> tuple[T
     names = ", ".join(route.topic for route in routes[:8]) + (", …" if len(routes) > 8 else "")
     have = f"topic {names} has" if len(routes) == 1 else f"topics {names} have"
     lost = {"remove_brokers": changes.remove_brokers, "remove_masters": changes.remove_masters}
-    for option, of_option in zip(("--remove-broker", "--remove-master"), lost.values(), strict=True):
+    for option, of_option in zip(("--remove-broker", _REMOVE_MASTER), lost.values(), strict=True):
         for name in of_option:
             _must_be_among(set[str]().union(*brokers), name, option, have)
     return tuple(
@@ -110,7 +111,7 @@ def change_route(route: TopicRouteData, changes: Changes) -> TopicRouteData:
         _must_have(route, name, "--remove-broker")
         route = _without_broker(route, name)
     for name in changes.remove_masters:
-        _must_have(route, name, "--remove-master")
+        _must_have(route, name, _REMOVE_MASTER)
         route = _without_master(route, name)
     for broker in changes.add_brokers:
         route = _with_broker(route, broker)
@@ -179,7 +180,7 @@ def _without_master(route: TopicRouteData, name: str) -> TopicRouteData:
     """A broker leaves the route with its last address (`RouteInfoManager.unRegisterBroker`)."""
     broker = route.broker(name)
     if broker is None or not broker.has_master:
-        text = f"--remove-master {name}: broker {name} of topic {route.topic} has no master"
+        text = f"{_REMOVE_MASTER}{name}: broker {name} of topic {route.topic} has no master"
         raise DataError(text, hint="--remove-broker loses its slaves too", code="unknown-broker")
     slaves = {number: address for number, address in broker.broker_addrs.items() if number != MASTER_ID}
     if not slaves:
@@ -220,4 +221,5 @@ def _must_have(route: TopicRouteData, name: str, option: str) -> None:
 def _must_be_among(names: set[str], name: str, option: str, have: str) -> None:
     if name not in names:
         hint = suggestion("brokers", name, names)
-        raise DataError(f"{option} {name}: {have} no such broker", hint=hint, code="unknown-broker")
+        typed = f"{option}{name}" if option.endswith("=") else f"{option} {name}"
+        raise DataError(f"{typed}: {have} no such broker", hint=hint, code="unknown-broker")

@@ -1,1 +1,1 @@
-"""A live group recorded: changes between looks, bounds of gaps, and the comparison with what was predicted."""
+"""A live group recorded: changes between samples, bounds of gaps, and the comparison with what was predicted."""

@@ -1,9 +1,9 @@
-"""Follow a live group from look to look: the news of each look, and the summary of all looks.
+"""Follow a live group from sample to sample: the news of each sample, and the summary of all samples.
 
 Rules of this file:
 - If all brokers answered, a consumer that no broker lists owns nothing. A listed consumer that does not answer may own
   its former queues and any others, from its last answer before to its first one after.
-- A state that two successive looks show was the same in between.
+- A state that two successive samples show was the same in between.
 - The truth lies between the certain and the possible: the longest gap is at least the longest time without a possible
   owner, and at most the longest time without a certain one; overlaps likewise.
 """
@@ -31,9 +31,9 @@ from rmqlb.model.recording import (
     ConsumerRecording,
     ConvergedBy,
     Ended,
+    GroupSample,
     KnownState,
     LineChange,
-    Look,
     OwnerChange,
     QueueRecording,
     RecordedInterval,
@@ -50,14 +50,14 @@ SINCE_EVER, FOR_EVER = -(1 << 62), 1 << 62
 _NO_REPORT = "it did not say which queues it owns"
 
 
-def look_of(
+def sample_of(
     snapshot: ClusterSnapshot,
     group: str,
     asked_at: int,
     answered_at: int,
     topics: Sequence[str] = (),
     settings: Settings | None = None,
-) -> Look:
+) -> GroupSample:
     """A snapshot of the group as a look at all its topics, or at these (raises DataError if there is no such group).
 
     `asked_at` and `answered_at` are the times of the first request and the last answer, in milliseconds since 1970.
@@ -69,7 +69,7 @@ def look_of(
     complete = seen.views is not None and ("members", group) not in {(part.kind, part.name) for part in snapshot.unread}
     facts = Group(snapshot, group, settings or Settings(), Given(assume=None), gaps(snapshot))
     predicted = known(lambda: facts.predicted) if known(lambda: facts.strategy.origin) == "reported" else None
-    return Look(
+    return GroupSample(
         asked_at,
         answered_at,
         owned={client_id: _owned(seen, client_id, topics) for client_id in seen.reports},
@@ -91,7 +91,7 @@ Pairs = Mapping[str, list[tuple[int, int]]]
 
 
 class _Span(Struct):
-    """A consumer owns a queue: from a gain, or the first look, to a loss, or the last look."""
+    """A consumer owns a queue: from a gain, or the first sample, to a loss, or the last sample."""
 
     gain: Between = Between(SINCE_EVER, SINCE_EVER)
     loss: Between = Between(FOR_EVER, FOR_EVER)
@@ -118,7 +118,7 @@ class _Stretch(Struct, frozen=True):
 
 
 class _Queue(Struct):
-    """The history of a queue; `came` and `went` are None if the first look and the last look have the queue."""
+    """The history of a queue; `came` and `went` are None if the first sample and the last sample have the queue."""
 
     came: Between | None = None
     went: Between | None = None
@@ -172,13 +172,13 @@ def _longest(found: Sequence[_Stretch], has: Callable[[_Stretch], bool]) -> int:
 
 
 class _Consumer(Struct):
-    queues_before: int | None  # the number of its queues in the first look
-    answered: int = 0  # the last look in which it reported its queues, or all brokers did not list it; 0 is none
-    answered_ms: int = SINCE_EVER  # the request of that look
+    queues_before: int | None  # the number of its queues in the first sample
+    answered: int = 0  # the last sample in which it reported its queues, or all brokers did not list it; 0 is none
+    answered_ms: int = SINCE_EVER  # the request of that sample
     queues: frozenset[MessageQueue] = frozenset()  # the queues that it owned then
     silent_because: str | None = None  # why it does not answer now; None when it does
     listed: bool = False  # a broker lists it
-    listed_ms: int = 0  # the request of the last look in which it was listed
+    listed_ms: int = 0  # the request of the last sample in which it was listed
     silences: list[Silence] = field(default_factory=list)
     changes: list[ConsumerChange] = field(default_factory=list)
 
@@ -186,30 +186,30 @@ class _Consumer(Struct):
 class Follower:
     def __init__(self, group: str, every_ms: int) -> None:
         self._group, self._every_ms = group, every_ms
-        self.looks = self._failed = self.changed_queues = 0
+        self.samples = self._failed = self.changed_queues = 0
         self._origin = self._asked_ms = self._answered_ms = self._steady_since_ms = 0
-        self._last = Look(0, 0)
-        self._lists: tuple[int, int] | None = None  # the last look in which all brokers listed consumers; its request
-        self._routes: dict[str, int] = {}  # topic → the request of the last look that had its route
+        self._last = GroupSample(0, 0)
+        self._lists: tuple[int, int] | None = None  # the last sample in which all brokers listed consumers; its request
+        self._routes: dict[str, int] = {}  # topic → the request of the last sample that had its route
         self._consumers: dict[str, _Consumer] = {}
         self._queues: dict[MessageQueue, _Queue] = {}
         self.has_changed = False  # the owners, or the list of consumers
 
-    def add(self, look: Look) -> list[RecordLine]:
-        self.looks += 1
-        if self.looks == 1:
-            self._origin = look.answered_at
-        self._asked_ms, self._answered_ms = look.asked_at - self._origin, look.answered_at - self._origin
-        before, self._last = self._last.failed, look
-        if look.failed is not None:
+    def add(self, sample: GroupSample) -> list[RecordLine]:
+        self.samples += 1
+        if self.samples == 1:
+            self._origin = sample.answered_at
+        self._asked_ms, self._answered_ms = sample.asked_at - self._origin, sample.answered_at - self._origin
+        before, self._last = self._last.failed, sample
+        if sample.failed is not None:
             self._failed += 1
-            return [] if before is not None else [self._line("failed", reason=look.failed)]
-        self._add_routes(look)
+            return [] if before is not None else [self._line("failed", reason=sample.failed)]
+        self._add_routes(sample)
         lines = [self._line("seen")] if before is not None else []
-        lines += [*self._add_lists(look), *self._add_silences(look)]
-        changes = [*self._add_answers(look)]  # all of them, before a line says who owns a queue now
+        lines += [*self._add_lists(sample), *self._add_silences(sample)]
+        changes = [*self._add_answers(sample)]  # all of them, before a line says who owns a queue now
         lines += [self._line(change.change, change, client_id=change.client_id, queue=q) for q, change in changes]
-        if self.looks == 1:
+        if self.samples == 1:
             lines += self._first()
         if any(line.change in ("gained", "lost", "joined", "left") for line in lines):
             self._steady_since_ms, self.has_changed = self._answered_ms, True
@@ -217,13 +217,13 @@ class Follower:
 
     def converged(self) -> ConvergedBy | None:
         """How each queue is known to have its one final owner; None if it has not."""
-        look, there = self._last, [queue for queue, history in self._queues.items() if history.went is None]
-        if look.failed is not None or look.listed is None or look.unanswered or not there:
+        sample, there = self._last, [queue for queue, history in self._queues.items() if history.went is None]
+        if sample.failed is not None or sample.listed is None or sample.unanswered or not there:
             return None
         if self._steady_since_ms == self._answered_ms or any(self._state(queue) != "one" for queue in there):
             return None
-        if look.predicted is not None:
-            right = all(look.predicted.get(queue) == self._queues[queue].owners for queue in there)
+        if sample.predicted is not None:
+            right = all(sample.predicted.get(queue) == self._queues[queue].owners for queue in there)
             return "prediction" if right else None
         return "unchanged" if self._asked_ms - self._steady_since_ms >= STEADY_MS else None
 
@@ -257,7 +257,7 @@ class Follower:
             started_at=self._text(0),
             end_ms=end_ms,
             every_ms=self._every_ms,
-            looks=self.looks,
+            samples=self.samples,
             ended=ended,
             converged_by=by,
             strategy=self._last.strategy,
@@ -267,13 +267,13 @@ class Follower:
             consumers=consumers,
         )
 
-    def _add_routes(self, look: Look) -> None:
-        for topic, queues in look.routes.items():
+    def _add_routes(self, sample: GroupSample) -> None:
+        for topic, queues in sample.routes.items():
             before = self._routes.get(topic)
             since = Between(before or 0, self._answered_ms)
             for queue in queues:
                 if queue not in self._queues:
-                    self._queues[queue] = _Queue(came=None if self.looks == 1 else since)
+                    self._queues[queue] = _Queue(came=None if self.samples == 1 else since)
                 self._queues[queue].went = None
             there = set(queues)
             for queue, history in self._queues.items():
@@ -281,8 +281,8 @@ class Follower:
                     history.went = since
             self._routes[topic] = self._asked_ms
 
-    def _add_lists(self, look: Look) -> Iterator[RecordLine]:
-        present = (look.listed or frozenset()) | look.owned.keys() | look.unanswered.keys()
+    def _add_lists(self, sample: GroupSample) -> Iterator[RecordLine]:
+        present = (sample.listed or frozenset()) | sample.owned.keys() | sample.unanswered.keys()
         for client_id in sort_client_ids(present):
             each = self._consumers.get(client_id)
             if each is None:
@@ -291,35 +291,35 @@ class Follower:
             if not each.listed and self._lists is not None:
                 yield self._come_or_go("joined", client_id, self._lists[1])
             each.listed, each.listed_ms = True, self._asked_ms
-        if look.listed is None:
+        if sample.listed is None:
             return
         for client_id, each in self._consumers.items():
             if each.listed and client_id not in present:
                 yield self._come_or_go("left", client_id, each.listed_ms)
                 each.listed = False
-        self._lists = self.looks, self._asked_ms
+        self._lists = self.samples, self._asked_ms
 
     def _come_or_go(self, change: Literal["joined", "left"], client_id: str, from_ms: int) -> RecordLine:
         what = ConsumerChange(from_ms, self._answered_ms, change, client_id)
         self._consumers[client_id].changes.append(what)
         return self._line(change, what, client_id=client_id)
 
-    def _add_silences(self, look: Look) -> Iterator[RecordLine]:
+    def _add_silences(self, sample: GroupSample) -> Iterator[RecordLine]:
         for client_id, each in self._consumers.items():
-            reason = look.unanswered.get(client_id)
-            if reason is None and each.listed and client_id not in look.owned:
+            reason = sample.unanswered.get(client_id)
+            if reason is None and each.listed and client_id not in sample.owned:
                 reason = "a broker did not say whether it lists it"
             if (reason is None) != (each.silent_because is None) and each.listed:
                 yield self._line("answers" if reason is None else "silent", client_id=client_id, reason=reason)
             each.silent_because = reason or None
 
-    def _add_answers(self, look: Look) -> Iterator[tuple[MessageQueue, OwnerChange]]:
+    def _add_answers(self, sample: GroupSample) -> Iterator[tuple[MessageQueue, OwnerChange]]:
         for client_id in sort_client_ids(self._consumers):
             each = self._consumers[client_id]
             if each.silent_because is not None:
                 continue
-            queues, since = look.owned.get(client_id, frozenset()), each.answered_ms
-            if self.looks > 1 and each.answered < self.looks - 1:
+            queues, since = sample.owned.get(client_id, frozenset()), each.answered_ms
+            if self.samples > 1 and each.answered < self.samples - 1:
                 each.silences.append(Silence(since, self._answered_ms, "it did not answer"))
             for queue in sort_queues(queues ^ each.queues):
                 spans = self._queues.setdefault(queue, _Queue()).spans.setdefault(client_id, [])
@@ -335,7 +335,7 @@ class Follower:
                 self.changed_queues += not self._queues[queue].changes
                 self._queues[queue].changes.append(change)
                 yield queue, change
-            each.queues, each.answered, each.answered_ms = queues, self.looks, self._asked_ms
+            each.queues, each.answered, each.answered_ms = queues, self.samples, self._asked_ms
 
     def _first(self) -> Iterator[RecordLine]:
         for each in self._consumers.values():
@@ -373,7 +373,7 @@ class Follower:
     ) -> RecordLine:
         line = RecordLine(
             self._text(self._answered_ms),
-            self.looks,
+            self.samples,
             change,
             client_id=client_id,
             not_before=None if between is None else self._text(between.from_ms),
@@ -386,7 +386,7 @@ class Follower:
         return replace(_about(line, queue), state=self._state(queue), owners=known)
 
     def _silences(self, each: _Consumer) -> tuple[Silence, ...]:
-        if each.answered == self.looks:
+        if each.answered == self.samples:
             return tuple(each.silences)
         reason = each.silent_because or self._last.failed or "it did not answer"
         return (*each.silences, Silence(each.answered_ms, FOR_EVER, reason))
@@ -430,7 +430,7 @@ def _iso(at: datetime) -> str:
 
 
 def at_event(recording: Recording, event_at_ms: int) -> Recording:
-    is_converged, failed = recording.converged_by is not None, recording.figures.failed_looks
+    is_converged, failed = recording.converged_by is not None, recording.figures.failed_samples
     figures = _figures(recording.queues, recording.consumers, failed, event_at_ms, is_converged=is_converged)
     return replace(recording, event_at_ms=event_at_ms, figures=figures)
 
@@ -463,5 +463,5 @@ def _figures(
         **{name: max((getattr(queue, name) for queue in queues), default=0) for name in _LONGEST},
         convergence_at_least_ms=bounds[0],
         convergence_at_most_ms=bounds[1],
-        failed_looks=failed,
+        failed_samples=failed,
     )

@@ -125,7 +125,7 @@ def sweep_snapshot(
     already = (each.limit(at, value) for each in judged for at, value in each.cases.already.items())
     result = FailureSweep(
         policy=policy.where,
-        at_once=request.at_once,
+        most_losses=request.at_once,
         cases=counts,
         losses=tuple(failure.parts for failure in failures),
         counterexamples=tuple(sorted(kept, key=_badness)),
@@ -357,7 +357,8 @@ def _shown(subject: AnySubject, effect: Effect, case: Sequence[Failure], request
     start, end = [*shared.source, "-g", subject.name, *strategy], [*on, *shared.more]
     ids = [subject.client_ids[place] for place in effect.places]
     removed = [*_each("--remove", ids), *_each("--remove-broker", effect.brokers)]
-    plan = ["rmqlb", "plan-rebalance", *start, *removed, *_each("--remove-master", effect.masters), *end]
+    removed += _each("--set", [f"remove-master={name}" for name in effect.masters])
+    plan = ["rmqlb", "plan-rebalance", *start, *removed, *end]
     events = [f"{'host-loss' if name in silent else 'crash'} {name}@0s" for name in ids]
     for name in (*effect.brokers, *effect.masters):
         what = "broker-loss" if name in silent else "broker-down"

@@ -12,7 +12,7 @@ from rmqlb.engine.diagnose.evidence import clock_of
 from rmqlb.engine.group import Group, assumption
 from rmqlb.engine.group_findings import group_findings
 from rmqlb.errors import DataError
-from rmqlb.model.diagnosis import ConsumerStacks, Diagnosis, Look
+from rmqlb.model.diagnosis import ConsumerStacks, DiagnosedSample, Diagnosis
 from rmqlb.model.group import BROADCASTING
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.process_queue import ConsumerEvidence, ProcessQueue
@@ -30,11 +30,11 @@ def over(*looks: ClusterSnapshot) -> Diagnosis:
 def test_each_look_says_where_and_when() -> None:
     then = AT - timedelta(seconds=10)
     seen = replace(HEALTHY.groups["g"].seen, where="yesterday.json", at=then)
-    assert over(changed(replace(HEALTHY, taken_at=then), seen=seen), HEALTHY).looks == (
-        Look("yesterday.json", "2026-11-21T01:59:50Z"),
-        Look(HEALTHY.groups["g"].seen.where, "2026-11-21T02:00:00Z"),
+    assert over(changed(replace(HEALTHY, taken_at=then), seen=seen), HEALTHY).samples == (
+        DiagnosedSample("yesterday.json", "2026-11-21T01:59:50Z"),
+        DiagnosedSample(HEALTHY.groups["g"].seen.where, "2026-11-21T02:00:00Z"),
     )
-    assert len(over(replace(HEALTHY, groups={}), HEALTHY).looks) == 1
+    assert len(over(replace(HEALTHY, groups={}), HEALTHY).samples) == 1
 
 
 def test_a_look_has_the_time_of_its_snapshot_unless_it_has_its_own() -> None:
@@ -95,7 +95,7 @@ CLOCKS = {
     "one look": ((report(1_000_000, ProcessQueue(Q, last_pull=999_000, last_consume=990_000)),), (990_000,)),
     "ahead": ((report(1_000_000, ProcessQueue(Q, last_lock=1_001_001, last_consume=1_000_500)),), (1_001_001, 1_000_500)),
     "a little ahead": ((report(1_000_000, ProcessQueue(Q, last_lock=1_001_000, last_consume=1_000_500)),), (1_000_500,)),
-    # The pull was between the looks, less the 5 s that the first report may have been on its way.
+    # The pull was between the samples, less the 5 s that the first report may have been on its way.
     "five minutes behind": (
         (
             report(1_000_000, ProcessQueue(Q, last_pull=695_000, last_consume=600_000)),

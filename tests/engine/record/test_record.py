@@ -9,11 +9,11 @@ from msgspec.structs import replace
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.conditions import parse_condition
 from rmqlb.engine.record.compare import FIGURES, Expected, compared, judged, placed, planned, simulated
-from rmqlb.engine.record.follow import Follower, lines_of, look_of
+from rmqlb.engine.record.follow import Follower, lines_of, sample_of
 from rmqlb.model.group import ConsumerGroup, QueueState
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.plan import Move, TopicPlan
-from rmqlb.model.recording import ConvergedBy, Ended, Look, QueueRecording, Recording, RecordingComparison
+from rmqlb.model.recording import ConvergedBy, Ended, GroupSample, QueueRecording, Recording, RecordingComparison
 from rmqlb.model.route import BrokerData, QueueData, TopicRouteData
 from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting, Unread
 from tests.support.builders import HERE, group, queues
@@ -33,7 +33,7 @@ def look(
     lists: bool = True,
     predicted: str | None = None,
     queues_there: int | None = None,
-) -> Look:
+) -> GroupSample:
     """A look whose last answer came so many seconds after the first look's.
 
     `owners` are "a:01 b:2 c:" of queues 0, 1, 2 of broker-a; `silent` are consumers that are listed and do not answer.
@@ -41,7 +41,7 @@ def look(
     held = _held(owners)
     given = None if predicted is None else _held(predicted)
     there = tuple(queues(4 if queues_there is None else queues_there))
-    return Look(
+    return GroupSample(
         T0 + round(seconds * 1000) - took_ms,
         T0 + round(seconds * 1000),
         owned=held,
@@ -53,8 +53,8 @@ def look(
     )
 
 
-def failed(seconds: float, reason: str = "it does not answer") -> Look:
-    return Look(T0 + round(seconds * 1000) - 100, T0 + round(seconds * 1000), failed=reason)
+def failed(seconds: float, reason: str = "it does not answer") -> GroupSample:
+    return GroupSample(T0 + round(seconds * 1000) - 100, T0 + round(seconds * 1000), failed=reason)
 
 
 def _held(text: str) -> Mapping[str, frozenset[MessageQueue]]:
@@ -62,21 +62,21 @@ def _held(text: str) -> Mapping[str, frozenset[MessageQueue]]:
     return {client_id: frozenset(MessageQueue("T", "broker-a", int(q)) for q in its) for client_id, _, its in parts}
 
 
-def followed(*looks: Look) -> Follower:
+def followed(*looks: GroupSample) -> Follower:
     follower = Follower("g", 1000)
     for each in looks:
         follower.add(each)
     return follower
 
 
-def recorded(looks: Iterable[Look], *, event_at_ms: int | None = None) -> Recording:
+def recorded(looks: Iterable[GroupSample], *, event_at_ms: int | None = None) -> Recording:
     return followed(*looks).recording("time", event_at_ms)
 
 
 CLIENTS = ("a", "b", "c")
 
 
-def looked(text: str) -> tuple[Look, ...]:
+def looked(text: str) -> tuple[GroupSample, ...]:
     """Looks a second apart: `a:01 b:2; a:0 ?b`, where b does not answer; `!` is a look that fails.
 
     `~`: a broker did not say whom it lists; `/3`: 3 queues are there and not 4, `/0`: the topic is not subscribed to.
@@ -91,7 +91,7 @@ def looked(text: str) -> tuple[Look, ...]:
     return tuple(found)
 
 
-def news_of(looks: Iterable[Look]) -> Iterator[str]:
+def news_of(looks: Iterable[GroupSample]) -> Iterator[str]:
     """The news of each look: `a gained 1: one b, …`."""
     follower = Follower("g", 1000)
     for each in looks:
@@ -120,7 +120,7 @@ ONE_MOVED = "a lost 1: one b, b gained 1: one b"
 def test_only_what_is_new_is_said(looks: str, news: list[str]) -> None:
     owners = "owners 0: one a, owners 1: one a, owners 2: one b, owners 3: one b"
     assert [*news_of(looked(looks))] == [owners, *news]
-    assert recorded(looked(looks)).figures.failed_looks == looks.count("!")
+    assert recorded(looked(looks)).figures.failed_samples == looks.count("!")
 
 
 NEVER, NEW, GONE = "a:123 ?b; a:123 ?b", "a:012 /3; a:012; a:0123; a:0123", "a:0123; a:012 /3; a:012 /3"
@@ -178,7 +178,7 @@ def test_consumers_join_between_two_lists_and_owners_at_both_ends_are_unknown_ne
 ])  # fmt: skip
 def test_the_last_line_says_why_it_ended(ended: Ended, by: ConvergedBy | None, change: str, reason: str) -> None:
     line = followed(look(0, "a:0123")).ended(ended, by)
-    assert (line.change, line.reason, line.look, line.topic) == (change, reason, 1, None)
+    assert (line.change, line.reason, line.sample, line.topic) == (change, reason, 1, None)
 
 
 def test_a_recording_is_told_again_in_lines() -> None:
@@ -188,7 +188,7 @@ def test_a_recording_is_told_again_in_lines() -> None:
         news += [line for line in follower.add(each) if line.not_after is not None]
     again = lines_of(follower.recording("time"))
     assert [line.at for line in again] == sorted(line.at for line in news)
-    assert {*again} == {replace(line, look=None, state=None, owners=None) for line in news}
+    assert {*again} == {replace(line, sample=None, state=None, owners=None) for line in news}
     assert len(again) == len(news) == 6
 
 
@@ -196,7 +196,7 @@ SETTLED = look(0, "a:01 b:23"), look(1, "a:01 b:23")
 
 
 @every_case(("looks", "converged"), [
-    # one owner each, in two looks, as predicted
+    # one owner each, in two samples, as predicted
     ((look(0, "a:0123", predicted="a:0123"), look(1, "a:0123", predicted="a:0123")), "prediction"),
     ((look(1, "a:0123", predicted="a:0123"), look(2, "a:01 b:23", predicted="a:01 b:23")), None),
     (tuple(look(at, "a:01 b:23", predicted="a:01 b:23") for at in (2, 3)), "prediction"),
@@ -209,7 +209,9 @@ SETTLED = look(0, "a:01 b:23"), look(1, "a:01 b:23")
     # unassigned, duplicate and unknown owners
     *(((*SETTLED, last), None) for last in (look(2, "a:01 b:2"), look(2, "a:012 b:23"), failed(2), look(2, "a:01 b:23", lists=False))),
 ])  # fmt: skip
-def test_converged_is_as_predicted_in_two_looks_or_unchanged(looks: tuple[Look, ...], converged: str | None) -> None:
+def test_converged_is_as_predicted_in_two_looks_or_unchanged(
+    looks: tuple[GroupSample, ...], converged: str | None
+) -> None:
     assert followed(*looks).converged() == converged
 
 
@@ -233,7 +235,7 @@ def owners_at(toggles: Toggles, queue: MessageQueue, at: int) -> set[str]:
 
 
 @st.composite
-def truths(draw: st.DrawFn) -> tuple[Toggles, tuple[Look, ...]]:
+def truths(draw: st.DrawFn) -> tuple[Toggles, tuple[GroupSample, ...]]:
     """Consumers that answer at some time of each look, or do not.
 
     Between two answers that follow each other a consumer changes each queue once at the most: what is changed and
@@ -264,7 +266,7 @@ def truths(draw: st.DrawFn) -> tuple[Toggles, tuple[Look, ...]]:
                     times += draw(st.lists(st.integers(max(known) + 1, spans[place][1]), max_size=3))
             toggles[client_id, queue] = tuple(sorted(times))
     looks = tuple(
-        Look(
+        GroupSample(
             T0 + begin,
             T0 + end,
             owned={
@@ -285,7 +287,7 @@ def longest(flags: list[bool]) -> int:
 
 @given(truths())
 def test_every_true_change_lies_in_its_interval_and_the_true_gaps_within_their_bounds(
-    truth: tuple[Toggles, tuple[Look, ...]],
+    truth: tuple[Toggles, tuple[GroupSample, ...]],
 ) -> None:
     toggles, looks = truth
     recording, follower = recorded(looks), Follower("g", 1000)
@@ -317,10 +319,10 @@ RETRY = MessageQueue("%RETRY%g", "broker-a", 0)
 FOUR = TopicRouteData("T", (QueueData("broker-a", 4, 4, 6),), (BrokerData("c", "broker-a", {0: "x:10911"}),))
 
 
-def look_at(seen: ConsumerGroup, *unread: Unread, topics: tuple[str, ...] = (), **settings: Any) -> Look:
+def look_at(seen: ConsumerGroup, *unread: Unread, topics: tuple[str, ...] = (), **settings: Any) -> GroupSample:
     routes, groups = {"T": RouteSighting(FOUR, HERE)}, {"g": replace(seen, topics=("T", "%RETRY%g"))}
     snapshot = ClusterSnapshot("nameserver", "x", routes=routes, groups=groups, unread=unread)
-    return look_of(snapshot, "g", 1, 2, topics, Settings(**settings))
+    return sample_of(snapshot, "g", 1, 2, topics, Settings(**settings))
 
 
 def owning(ids: str, owners: str, java_class: str | None = AVG, reporting: str = "") -> ConsumerGroup:
@@ -395,7 +397,9 @@ def outcomes(comparison: RecordingComparison) -> list[str]:
     return [queue.outcome for queue in comparison.queues]
 
 
-def against(expected: Expected, *looks: Look, tolerance_ms: int = 0, event_at_ms: int | None = None) -> list[str]:
+def against(
+    expected: Expected, *looks: GroupSample, tolerance_ms: int = 0, event_at_ms: int | None = None
+) -> list[str]:
     return outcomes(compared(recorded(looks or LOOKS, event_at_ms=event_at_ms), expected, "f", tolerance_ms))
 
 
@@ -444,7 +448,7 @@ STILL, MOVING = simulation(("aaaa",) * 4), simulation(("aaaa", "aaaa", "aabb", "
     (LOOKS[:2], MOVING, None, None),
 ])  # fmt: skip
 def test_a_simulation_is_aligned_by_an_event_or_the_first_change(
-    looks: tuple[Look, ...], expected: Expected, event_at_ms: int | None, aligned: tuple[str, int, int] | None
+    looks: tuple[GroupSample, ...], expected: Expected, event_at_ms: int | None, aligned: tuple[str, int, int] | None
 ) -> None:
     found = compared(recorded(looks, event_at_ms=event_at_ms), expected, "f", 0)
     assert found.kind == "simulation"
