@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from rmqlb.cli.common.declare import Options, Text, Texts, about, command, own, shown
 from rmqlb.cli.common.options import GroupsOptions, OneGroup, OutputOptions, PopOptions, SourceOptions, StrategyOptions
 from rmqlb.cli.common.output_files import PageOptions
-from rmqlb.cli.common.reading import Reader, ask
+from rmqlb.cli.common.reading import Reader, ask, earlier_files
 from rmqlb.cli.common.show_or_watch import WatchOptions, show, show_verb
 from rmqlb.cli.common.terminal import SnapshotView, Terminal
 from rmqlb.engine.source_findings import source_findings
@@ -26,6 +26,9 @@ class ShowGroupsOptions(PageOptions, StrategyOptions):
     severity: Text = shown("SEVERITY", "Only groups with a finding at least so grave: error, warning or info.")
     max_lag: int = own("N", "Unread messages above which a group is lagging.", MAX_LAG, min=0)
     policy: Text = own("-p FILE|-", "A policy whose limits of lag go before --max-lag.", stdin="-")
+    earlier: Texts = own(
+        "--earlier FILE|-", "An earlier snapshot, for drain times; repeatable.", stdin="-", for_verb=False
+    )
     fail_on: Texts = own("CONDITION", "Exit 3 when it is met: 'groups-with-errors>0', 'lag[G]>1000'; repeatable.")
 
 
@@ -39,7 +42,7 @@ def show_groups(
       rmqlb show-groups -s examples/cluster.json
       rmqlb show-groups -s examples/cluster.json -g 'order-*' -g bill-svc -o json
       rmqlb show-groups -s examples/faults.json --severity warning --fail-on 'groups-with-errors>0'
-      rmqlb show-groups -s examples/faults.json --max-lag 500 -o wide
+      rmqlb show-groups -s examples/faults.json --earlier examples/faults-before.json -o wide
 
     A group is broken when queues have no owner or two, or messages wait; lagging when its lag is above --max-lag;
     unknown when its owners are, as for consumption by POP; otherwise in order.
@@ -51,13 +54,22 @@ def show_groups(
     from rmqlb.views.show_groups import groups_report
 
     terminal = Terminal("show-groups", output, more_formats=("jsonl", "prometheus"), files=options)
-    found = ask(verb.show_groups, Reader(source, terminal), options)
+    reader = Reader(source, terminal)
+    found = ask(verb.show_groups, reader, options, earlier=earlier_files(options.earlier or (), reader))
     hint = "leave the condition out to see the groups"
     show_verb(found, groups_report, terminal, watching, verb="judging", unknown_hint=hint)
 
 
+class ConsumersOptions(OneGroup):
+    earlier: Texts = own(
+        "--earlier FILE|-", "An earlier snapshot, for drain times; repeatable.", stdin="-", for_verb=False
+    )
+
+
 @command
-def show_consumers(source: SourceOptions, options: OneGroup, output: OutputOptions, watching: WatchOptions) -> None:
+def show_consumers(
+    source: SourceOptions, options: ConsumersOptions, output: OutputOptions, watching: WatchOptions
+) -> None:
     """Show a group's consumers: each running process with its address, version, queues and lag.
 
     Examples:
@@ -74,7 +86,8 @@ def show_consumers(source: SourceOptions, options: OneGroup, output: OutputOptio
     from rmqlb.views.show_groups import consumers_report
 
     terminal = Terminal("show-consumers", output, more_formats=("jsonl",))
-    found = ask(verb.show_consumers, Reader(source, terminal), options)
+    reader = Reader(source, terminal)
+    found = ask(verb.show_consumers, reader, options, earlier=earlier_files(options.earlier or (), reader))
     show_verb(found, consumers_report, terminal, watching, verb="judging")
 
 
