@@ -6,7 +6,7 @@ import typer
 from rmqlb.cli.common.declare import Panel, Text, Texts, command, own
 from rmqlb.cli.common.options import LagOptions, OutputOptions, SourceOptions, StrategyOptions
 from rmqlb.cli.common.output_files import PageOptions
-from rmqlb.cli.common.reading import Reader, ask
+from rmqlb.cli.common.reading import Reader, ask, earlier_files
 from rmqlb.cli.common.show_or_watch import WatchFlag, WatchOptions, show
 from rmqlb.cli.common.terminal import SnapshotView, Terminal
 from rmqlb.cli.exit_codes import ExitCode
@@ -15,7 +15,6 @@ from rmqlb.errors import UsageError
 if TYPE_CHECKING:
     from rmqlb.model.diagnosis import Diagnosis
     from rmqlb.model.result import TriedCondition
-    from rmqlb.verbs.source import Earlier
 
 _samples = Panel("Samples")
 _MOST = 10
@@ -75,7 +74,7 @@ def diagnose(source: SourceOptions, options: DiagnoseOptions, output: OutputOpti
     every = "10s" if flag.watch else options.every  # the verb itself never waits in a watch
     compared = max(3, min(samples or 3, _MOST)) if flag.watch else samples or 3
     diagnosing = ask(verb.diagnose, reader, options, every=every, samples=compared, watched=watched)
-    earlier = _earlier(options.earlier or (), reader)
+    earlier = earlier_files(options.earlier or (), reader)
     seen: list[Diagnosis] = []
 
     def look() -> SnapshotView:
@@ -95,17 +94,6 @@ def diagnose(source: SourceOptions, options: DiagnoseOptions, output: OutputOpti
     if number:
         terminal.say(f"incomplete: --fail-on {lowest} could not be decided for all rules of {number} of the groups")
         raise typer.Exit(ExitCode.DATA)
-
-
-def _earlier(files: Sequence[str], reader: Reader) -> "tuple[Earlier, ...]":
-    from rmqlb.sources.source_text import is_live, shown_source
-    from rmqlb.verbs.source import Earlier
-
-    for file in files:
-        if is_live(file):
-            hint = "name a snapshot that fetch-routes wrote before"
-            raise UsageError(f"--earlier {shown_source(file)}: a running cluster has no earlier sample", hint=hint)
-    return tuple(Earlier(reader.of_file(file), file) for file in dict.fromkeys(files))
 
 
 def _tried(groups: "Sequence[Diagnosis]", lowest: str) -> "TriedCondition":

@@ -16,7 +16,7 @@ from rmqlb.cli.common.options import (
     StrategyOptions,
 )
 from rmqlb.cli.common.output_files import PageOptions
-from rmqlb.cli.common.reading import Reader, ask
+from rmqlb.cli.common.reading import Reader, ask, earlier_files
 from rmqlb.cli.common.show_or_watch import WatchOptions, show, show_verb
 from rmqlb.cli.common.terminal import SnapshotView, Terminal
 from rmqlb.engine.source_findings import source_findings
@@ -34,6 +34,9 @@ class ShowGroupsOptions(PageOptions, StrategyOptions, LagOptions):
         "SEVERITY", "Show only groups with findings this severe or worse. SEVERITY is error, warning or info."
     )
     policy: Text = own("-p FILE|-", "Policy file whose lag limits override --max-lag.", stdin="-")
+    earlier: Texts = own(
+        "--earlier FILE|-", "Earlier snapshot, for drain times; repeatable.", stdin="-", for_verb=False
+    )
     fail_on: Texts = own("CONDITION", "Exit 3 if a condition holds: 'lag[G]>1000'; repeatable.")
 
 
@@ -47,7 +50,7 @@ def show_groups(
       rmqlb show-groups -s examples/cluster.json
       rmqlb show-groups -s examples/cluster.json -g 'order-*' -g bill-svc -o json
       rmqlb show-groups -s examples/faults.json --severity warning --fail-on 'groups-with-errors>0'
-      rmqlb show-groups -s examples/faults.json --max-lag 500 -o wide
+      rmqlb show-groups -s examples/faults.json --earlier examples/faults-before.json -o wide
 
     A group is broken if queues have no owner or two owners, or if messages wait. It is lagging if its lag is above
     --max-lag, and unknown if its owners are unknown, as in POP mode. Otherwise, it is in order.
@@ -59,13 +62,16 @@ def show_groups(
     from rmqlb.views.show_groups import groups_report
 
     terminal = Terminal("show-groups", output, more_formats=("jsonl", "prometheus"), files=options)
-    found = ask(verb.show_groups, Reader(source, terminal), options)
+    reader = Reader(source, terminal)
+    found = ask(verb.show_groups, reader, options, earlier=earlier_files(options.earlier or (), reader))
     hint = "leave the condition out to see the groups"
     show_verb(found, groups_report, terminal, watching, verb="judging", unknown_hint=hint)
 
 
 class ConsumersOptions(SomeGroups, LagOptions):
-    pass
+    earlier: Texts = own(
+        "--earlier FILE|-", "Earlier snapshot, for drain times; repeatable.", stdin="-", for_verb=False
+    )
 
 
 @command
@@ -89,7 +95,8 @@ def show_consumers(
     from rmqlb.views.show_groups import consumers_report
 
     terminal = Terminal("show-consumers", output, more_formats=("jsonl",))
-    found = ask(verb.show_consumers, Reader(source, terminal), options)
+    reader = Reader(source, terminal)
+    found = ask(verb.show_consumers, reader, options, earlier=earlier_files(options.earlier or (), reader))
     show_verb(found, consumers_report, terminal, watching, verb="judging")
 
 

@@ -16,13 +16,14 @@ from rmqlb.engine.assignment.assign import Owners, counts
 from rmqlb.engine.assignment.consumers import only_grpc, popped_topics, reported_strategies, subscriptions
 from rmqlb.engine.check import GROUP_MEASURES
 from rmqlb.engine.conditions import Condition, Figures
-from rmqlb.engine.diagnose.diagnose import lagging, suspicions
+from rmqlb.engine.diagnose.diagnose import earlier_look, lagging, suspicions
 from rmqlb.engine.diagnose.evidence import GroupEvidence
+from rmqlb.engine.drain import Drains, drains_of
 from rmqlb.engine.group import Group, Ownership, all_groups, known, resolve_all
 from rmqlb.engine.group_findings import JUDGED, group_findings
 from rmqlb.engine.source_findings import unread_findings
 from rmqlb.errors import UsageError
-from rmqlb.model.diagnosis import MAX_LAG, GroupFinding, Lagging, group_finding
+from rmqlb.model.diagnosis import MAX_LAG, Drain, GroupFinding, Lagging, group_finding
 from rmqlb.model.group import (
     BROADCASTING,
     CONSUME_PASSIVELY,
@@ -51,7 +52,9 @@ from rmqlb.model.result import ERROR, SEVERITIES, WARNING, Progress, TriedCondit
 from rmqlb.model.snapshot import ClusterSnapshot, Unread, UnreadKind, suggestion
 
 
-def group_line(group: Group, unread: Sequence[Unread], max_lag: int | None = None) -> GroupLine:
+def group_line(
+    group: Group, unread: Sequence[Unread], max_lag: int | None = None, drain: Drain | None = None
+) -> GroupLine:
     """The group in numbers, with its findings; `unread` are its unread parts. A finding says why a figure is None.
 
     With `max_lag`, lag and suspicions count for its status.
@@ -89,6 +92,7 @@ def group_line(group: Group, unread: Sequence[Unread], max_lag: int | None = Non
         mismatches=None if mismatches is None else len(mismatches),
         findings=findings,
         lagging=late,
+        drain=drain,
         **_owned(group, owned),
     )
 
@@ -159,15 +163,19 @@ def overview(
     settings: Settings,
     *,
     max_lag: Callable[[str], int] = lambda _: MAX_LAG,
+    earlier: Sequence[ClusterSnapshot] = (),
     progress: Progress = no_progress,
 ) -> Overview:
-    """The groups in a line each, the worst first; `max_lag` is the lag above which a group lags."""
+    """The groups in a line each, the worst first; `max_lag` is the lag above which a group lags.
+
+    Drain times need `earlier` snapshots, the oldest first.
+    """
     unread, listed = unread_of_groups(snapshot), list(names)
     lines = []
     for done, group in enumerate(resolve_all(snapshot, listed, settings)):
         progress("groups", done, len(listed))
         name = group.name or ""
-        lines.append(group_line(group, unread.get(name, ()), max_lag(name)))
+        lines.append(group_line(group, unread.get(name, ()), max_lag(name), _drains(group, earlier).group))
     lines.sort(key=_badness)
     own = snapshot.own_groups or sum(map(is_system_group, {*all_groups(snapshot)}.difference(listed)))
     return Overview(tuple(lines), _summary(lines, own))
@@ -215,10 +223,18 @@ def _summary(lines: Sequence[GroupState], own: int) -> OverviewSummary:
 _Seen = tuple[MemberView | ProxyView, Connection]  # a broker's or Proxy's list, and a connection in it
 
 
-def consumers_of(group: Group, unread: Sequence[Unread], max_lag: int = MAX_LAG) -> Consumers:
-    line = group_line(group, unread, max_lag)
+def _drains(group: Group, earlier: Sequence[ClusterSnapshot]) -> Drains:
+    name = group.name or ""
+    return drains_of(GroupEvidence(group, tuple(earlier_look(look, name) for look in earlier if name in look.groups)))
+
+
+def consumers_of(
+    group: Group, unread: Sequence[Unread], max_lag: int = MAX_LAG, earlier: Sequence[ClusterSnapshot] = ()
+) -> Consumers:
+    drains = _drains(group, earlier)
+    line = group_line(group, unread, max_lag, drains.group)
     state = GroupState(**{name: getattr(line, name) for name in GroupState.__struct_fields__})
-    rows = tuple(_rows(group, line.findings)) if group.name in group.snapshot.groups else ()
+    rows = tuple(_rows(group, line.findings, drains.consumers)) if group.name in group.snapshot.groups else ()
     return Consumers(state, rows, line.findings)
 
 
@@ -226,7 +242,7 @@ def consumers_of_groups(found: Sequence[Consumers]) -> ConsumersOfGroups:
     return ConsumersOfGroups(tuple(found), _summary([each.overview for each in found], own=0))
 
 
-def _rows(group: Group, findings: Sequence[GroupFinding]) -> Iterator[ConsumerProcess]:
+def _rows(group: Group, findings: Sequence[GroupFinding], drains: Mapping[str, Drain]) -> Iterator[ConsumerProcess]:
     seen = group.group
     processes = Counter(seen.client_ids or ())
     ids = tuple(processes)
@@ -249,6 +265,7 @@ def _rows(group: Group, findings: Sequence[GroupFinding]) -> Iterator[ConsumerPr
             queues_observed=observed.get(client_id),
             queues_predicted=predicted.get(client_id),
             lag=lags.get(client_id),
+            drain=drains.get(client_id),
             started_at=_started_at(seen, client_id),
             not_listed_by=tuple(
                 view.place
@@ -361,10 +378,11 @@ _GROUPS: dict[str, Status] = {
     "groups-offline": "offline",
 }
 _OWNED = ("unassigned", "duplicate-owners", "idle", "mismatches", "imbalance")
-_SUMMED = (*_OWNED, "duplicate-client-ids", "lag")
+_SUMMED = (*_OWNED, "duplicate-client-ids", "lag", "drain-ms")
+_LARGEST = ("imbalance", "drain-ms")
 GROUPS_FIGURES = Figures(
     (*_GROUPS, *_SUMMED), of_subject=(*_SUMMED, "consumers", "processes", "queues"), shares=tuple(_GROUPS)
-)  # fields of `GroupLine`. Percentages are of groups; `imbalance` is the largest, the others are sums.
+)  # fields of `GroupLine`. Percentages are of groups; `_LARGEST` are not summed.
 
 
 def try_on_groups(condition: Condition, lines: Sequence[GroupLine]) -> TriedCondition:
@@ -374,7 +392,7 @@ def try_on_groups(condition: Condition, lines: Sequence[GroupLine]) -> TriedCond
     chosen = [_one(condition, lines)] if condition.subject is not None else lines
     bounds = [_bounds(condition.name, line) for line in chosen if condition.subject or _applies(condition.name, line)]
     lows, highs = [low for low, _ in bounds], [high for _, high in bounds]
-    total = (lambda each: max(each, default=None)) if condition.name == "imbalance" else sum
+    total = (lambda each: max(each, default=None)) if condition.name in _LARGEST else sum
     least, most = condition.try_on(total(lows)), condition.try_on(total(highs))
     if least.value == most.value:
         return least
@@ -386,6 +404,8 @@ def _bounds(name: str, line: GroupLine) -> tuple[float, float]:
     value: float | None = getattr(line, name.replace("-", "_"))
     if (name == "unassigned" and line.status == "offline") or (name == "imbalance" and line.basis and value is None):
         value = 0
+    if name == "drain-ms" and line.drain is not None and line.drain.drains == "never":
+        return math.inf, math.inf
     if value is None and line.consumers == 0 and name in _OWNED:
         return 0, 0  # owners are unknown in a group without a visible consumer, and add nothing
     if name in _OWNED[:2] and line.owners_unknown and line.status != "offline":
@@ -406,4 +426,4 @@ def _applies(name: str, line: GroupLine) -> bool:
         return True
     if line.message_model == BROADCASTING:
         return name == "idle"
-    return name == "lag" or line.shares_queues is not False  # queues without owners add nothing
+    return name in ("lag", "drain-ms") or line.shares_queues is not False  # queues without owners add nothing

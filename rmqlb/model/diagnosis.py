@@ -169,6 +169,19 @@ class Lagging(Struct, frozen=True, rename="camel"):
     queues: Annotated[tuple[MessageQueue, ...], "the consumer's queues with unread messages; without one, all"] = ()
 
 
+class Drain(Struct, frozen=True, rename="camel"):
+    """When a lag is gone at the rates between the last samples, up to three; null is unknown or does not apply."""
+
+    drains: Annotated[Literal["finite", "never", "unknown"], "whether the lag is gone after some time"]
+    drain_ms: Annotated[float | None, "time until the lag is gone; 0 where commits explain the lag"] = None
+    drain_ms_at_least: Annotated[float | None, "the least time, as exact as the samples are"] = None
+    drain_ms_at_most: Annotated[float | None, "the most time; null when the samples set no limit"] = None
+    inflow_per_second: Annotated[float | None, "messages stored per second"] = None
+    consumed_per_second: Annotated[float | None, "messages consumed per second, as far as committed"] = None
+    consumers_at_least: Annotated[int | None, "the fewest consumers, each as fast as the fastest one"] = None
+    reason: Annotated[str | None, "why it is never or unknown"] = None
+
+
 class ConsumerStacks(Struct, frozen=True, rename="camel"):
     """The stack traces of a consumer."""
 
@@ -207,6 +220,7 @@ class Diagnosis(Result, frozen=True):
     not_applicable: Annotated[tuple[Undecided, ...], "rules that do not apply to such a group"] = ()
     stacks: Annotated[tuple[ConsumerStacks, ...] | None, "stack traces; null when they were not requested"] = None
     lagging: Annotated[Lagging | None, "where the lag is, if it is above the limit; null otherwise"] = None
+    drain: Annotated[Drain | None, "when the lag is gone; null when the group was not read"] = None
 
     @property
     def status(self) -> str:

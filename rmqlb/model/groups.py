@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from msgspec import Struct
 
-from rmqlb.model.diagnosis import GroupFinding, Lagging
+from rmqlb.model.diagnosis import Drain, GroupFinding, Lagging
 from rmqlb.model.owners import Basis
 from rmqlb.model.plan import Origin
 from rmqlb.model.result import ERROR, WARNING, Figure, Result, Severity, TriedCondition
@@ -84,6 +84,16 @@ class GroupState(Struct, frozen=True, rename="camel"):
     strategy_origin: Annotated[Origin | None, "reported, observed (fits the owners), assumed; null when unknown"] = None
     shares_queues: Annotated[bool | None, "false in BROADCASTING, by POP and behind a Proxy; null when unknown"] = None
     lagging: Annotated[Lagging | None, "where the lag is, if it is above the limit; null otherwise"] = None
+    drain: Annotated[Drain | None, "when the lag is gone; null when the group was not read"] = None
+
+    @property
+    def drain_ms(
+        self,
+    ) -> Annotated[
+        float | None,
+        Figure("time until the lag is gone", metric="group_drain_seconds", unknown="when it never is, or is unknown"),
+    ]:
+        return None if self.drain is None else self.drain.drain_ms
 
 
 class GroupLine(GroupState, frozen=True):
@@ -151,6 +161,7 @@ class ConsumerProcess(Struct, frozen=True, rename="camel"):
     queues_observed: Annotated[int | None, "queues that it was observed to own; null when it was not observed"] = None
     queues_predicted: Annotated[int | None, "queues that it owns by its strategy; null when unpredictable"] = None
     lag: Annotated[int | None, "messages not yet read in its queues; null when unknown for one of them"] = None
+    drain: Annotated[Drain | None, "when the lag of its queues is gone; null when its queues are unknown"] = None
     started_at: Annotated[str | None, "when it started, ISO-8601 in UTC; null when it is not known"] = None
     not_listed_by: Annotated[tuple[str, ...], "brokers that list the group without it"] = ()
     findings: Annotated[tuple[str, ...], "codes of the findings that are about it"] = ()

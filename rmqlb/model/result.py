@@ -89,6 +89,15 @@ def messages(number: int, which: str = "") -> str:
     return f"{number:,} {which}message{'' if number == 1 else 's'}"
 
 
+def rate_text(per_second: float) -> str:
+    """Messages per second without the unit.
+
+    >>> rate_text(1200.4), rate_text(0.0), rate_text(0.25)
+    ('1,200', '0', '0.25')
+    """
+    return f"{per_second:,.0f}" if per_second >= 10 or per_second == int(per_second) else f"{per_second:.2g}"
+
+
 def named(names: Iterable[str]) -> str:
     """The first few names, and the number of others.
 

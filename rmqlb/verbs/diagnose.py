@@ -56,8 +56,7 @@ def diagnose(
     names = names_of(group or ())
     every_s = _every_s(names, every, all_groups=all_groups)
     strategies = reported_strategies(strategy_options)
-    given: Sequence[Any] = earlier if isinstance(earlier, list | tuple) else (earlier,)
-    before = [found for each in given if (found := earlier_snapshot(each, "the earlier snapshot")) is not None]
+    before = earlier_snapshots(earlier)
     opened = reader(source)
     if stacks and not opened.live:
         hint = "leave it out, or name rocketmq://HOST:9876 with -s"
@@ -68,9 +67,7 @@ def diagnose(
 
     now = opened.fetch(_wanted(names))
     chosen = _present(names, now)
-    wanted = Wanted(everything=Everything(groups=chosen), evidence=True)
-    read = [(each.option, each.source.fetch(wanted)) for each in before]
-    past = (*must_be_earlier(read, now, chosen), *(watched or ()))
+    past = (*looks_before(before, now, chosen), *(watched or ()))
     looks_of = dict.fromkeys(chosen, (*past, now))
     findings: tuple[Finding, ...] = ()
     if watched is not None:
@@ -88,6 +85,19 @@ def diagnose(
     meta = Meta(last, (*findings, *source_findings(last)))
     several = len(names) != 1 or is_pattern(names[0])
     return with_meta(diagnosis_of_groups(diagnoses) if several else diagnoses[0], meta)
+
+
+def earlier_snapshots(given: AnySource | Earlier | Sequence[AnySource | Earlier]) -> list[Earlier]:
+    each_given: Sequence[Any] = given if isinstance(given, list | tuple) else (given,)
+    return [found for each in each_given if (found := earlier_snapshot(each, "the earlier snapshot")) is not None]
+
+
+def looks_before(before: Sequence[Earlier], now: ClusterSnapshot, groups: Sequence[str]) -> Looks:
+    """The earlier snapshots of the groups, the oldest first (raises DataError)."""
+    wanted = Wanted(everything=Everything(groups=tuple(groups)), evidence=True)
+    if not groups:
+        return ()
+    return must_be_earlier([(each.option, each.source.fetch(wanted)) for each in before], now, groups)
 
 
 def _every_s(names: Sequence[str], every: str, *, all_groups: bool) -> float:

@@ -21,10 +21,11 @@ from rmqlb.model.groups import Consumers, ConsumersOfGroups, Overview
 from rmqlb.model.result import Finding, Meta, Progress, no_progress, with_meta
 from rmqlb.model.snapshot import Everything, Wanted
 from rmqlb.verbs.check import policy_of
+from rmqlb.verbs.diagnose import earlier_snapshots, looks_before
 from rmqlb.verbs.parse import conditions, each_matches, names_of, require_lag
 from rmqlb.verbs.parse import severity as parse_severity
 from rmqlb.verbs.selection import select
-from rmqlb.verbs.source import AnySource, reader
+from rmqlb.verbs.source import AnySource, Earlier, reader
 from rmqlb.verbs.strategies import reported_strategies
 
 
@@ -35,6 +36,7 @@ def show_groups(
     severity: str | None = None,
     max_lag: int = MAX_LAG,
     policy: str | os.PathLike[str] | Mapping[str, Any] | None = None,
+    earlier: AnySource | Earlier | Sequence[AnySource | Earlier] = (),
     strategy_options: str | Sequence[str] = (),
     fail_on: str | Sequence[str] = (),
     progress: Progress = no_progress,
@@ -42,13 +44,14 @@ def show_groups(
     """Show consumer groups in a line each, the worst first.
 
     A group lags with more than `max_lag` unread messages, or more than the smallest limit `lag` that a rule of `policy`
-    has for it.
+    has for it. Drain times need `earlier` snapshots, or one (raises DataError for one that is not earlier).
     """
     require_lag(max_lag)
     limits = {} if policy is None else policy_of(policy).limits_of("lag")
     lowest = None if severity is None else parse_severity(severity, "--severity")
     asked = conditions(fail_on, GROUPS_FIGURES)
     strategies, names = reported_strategies(strategy_options), names_of(groups)
+    before = earlier_snapshots(earlier)
     everything = Everything(groups=names, of_groups=True)
     snapshot = reader(source).fetch(Wanted(everything=everything, evidence=True))
     present = all_groups(snapshot)
@@ -59,7 +62,8 @@ def show_groups(
         return int(min((bound for rule, bound in limits.items() if rule.takes(name)), default=max_lag))
 
     settings = strategies.settings_for(list(snapshot.routes))
-    whole = overview(snapshot, chosen, settings, max_lag=limit, progress=progress)
+    past = looks_before(before, snapshot, chosen)
+    whole = overview(snapshot, chosen, settings, max_lag=limit, earlier=past, progress=progress)
     tried = tuple(try_on_groups(condition, whole.groups) for condition in asked)
     findings = tuple(source_findings(replace(snapshot, unread=unread_of_no_group(snapshot, whole.groups))))
     return with_meta(whole.at_least(lowest, tried), Meta(snapshot, findings))
@@ -70,14 +74,17 @@ def show_consumers(
     group: str | Sequence[str] | None = None,
     *,
     max_lag: int = MAX_LAG,
+    earlier: AnySource | Earlier | Sequence[AnySource | Earlier] = (),
     strategy_options: str | Sequence[str] = (),
     progress: Progress = no_progress,
 ) -> Consumers | ConsumersOfGroups:
     """Show a group's consumers: each running process with its address, version, queues and lag.
 
-    Several groups, or a pattern, give a ConsumersOfGroups.
+    Several groups, or a pattern, give a ConsumersOfGroups. Drain times need `earlier` snapshots, or one (raises
+    DataError for one that is not earlier).
     """
     require_lag(max_lag)
+    before = earlier_snapshots(earlier)
     chosen, strategies, opened = select(group), reported_strategies(strategy_options), reader(source)
     snapshot = opened.fetch(replace(chosen.wanted(opened), evidence=True))
     unread = unread_of_groups(snapshot)
@@ -86,7 +93,7 @@ def show_consumers(
         name = only_group(snapshot, group)
         (resolved,) = resolve_all(snapshot, [name], strategies.settings_for(list(snapshot.routes), name))
         progress(resolved.title, 0, 0)
-        found = consumers_of(resolved, unread.get(name, ()), max_lag)
+        found = consumers_of(resolved, unread.get(name, ()), max_lag, looks_before(before, snapshot, [name]))
         own = [part for each in (name, *groups) for part in unread.get(each, ())]
         others = replace(snapshot, unread=tuple(part for part in snapshot.unread if part not in own))
         return found, (*(each.brief for each in found.findings), *group_source_findings(others, resolved))

@@ -26,7 +26,7 @@ from rmqlb.views.columns import QUEUE_COLUMNS, Cell, Column, columns_from, colum
 from rmqlb.views.numbers import duration
 from rmqlb.views.of_groups import of_groups, statuses
 from rmqlb.views.report import BETWEEN, Block, Part, Report, Rows, Section, first_places, section_of
-from rmqlb.views.show_groups import consumers_text, headline, lag_place
+from rmqlb.views.show_groups import consumers_text, drain_sentence, drain_text, headline, lag_place
 
 _MOST_FINDINGS = 8
 _MOST_FINDINGS_OF_GROUPS = 6
@@ -41,9 +41,10 @@ Value = TypeVar("Value")
 def diagnosis_report(found: Diagnosis, *, live: bool = False, with_name: bool = False) -> Report:
     """The report of a group; `live` is a source that can be read again, for advice on missing evidence."""
     missing = _missing(found, live=live)
+    drains = drain_sentence(found.drain) if found.counts.lag_at_least else None
     facts = [
         f"{found.group}: {sentence(found, missing)}",
-        *(f"  {fact}" for fact in (_counts(found), _samples_text(found)) if fact),
+        *(f"  {fact}" for fact in (_counts(found), drains, _samples_text(found)) if fact),
     ]
     undecided_cause = found.status in ("warning", "lagging") and found.outcome != "found"
     if undecided_cause and any(needs in missing for needs in (SECOND_SAMPLE, MORE_SAMPLES)):
@@ -153,7 +154,10 @@ def sentence(found: Diagnosis, missing: Mapping[str, tuple[int, str]] | None = N
     elif found.lagging is not None:
         needs = next((each for each in (SECOND_SAMPLE, MORE_SAMPLES) if each in missing), "")
         cause = f"cause needs {needs}" if needs else "cause unknown" if missing else "no check finds a cause"
-        text = f"lag {found.lagging.lag:,}, {lag_place(found.lagging, with_queues=True)}; {cause}"
+        drains = {"finite": f"drains in {drain_text(found.drain)}", "never": "never drains at this rate"}
+        when = drains.get(found.drain.drains) if found.drain is not None else None
+        place = lag_place(found.lagging, with_queues=True)
+        text = "; ".join(filter(None, (f"lag {found.lagging.lag:,}, {place}", when, cause)))
     return "; ".join([text, *(_found(same, found) for same in _by_code(found.findings).values())])
 
 

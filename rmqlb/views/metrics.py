@@ -55,7 +55,12 @@ SNAPSHOT_TIME = Metric("snapshot_timestamp_seconds", "Time of the snapshot, sinc
 GROUPS = Metric("groups", "Consumer groups by status, hidden ones included", ("status",))
 GROUP_STATUS = Metric("group_status", "1 for the status of the group, 0 for the others", (*_GROUP, "status"))
 OF_GROUP: Mapping[str, Metric] = {
-    field: Metric(figure.metric, figure.what[:1].upper() + figure.what[1:], _GROUP)
+    field: Metric(
+        figure.metric,
+        figure.what[:1].upper() + figure.what[1:],
+        _GROUP,
+        "seconds" if figure.metric.endswith("_seconds") else "",
+    )
     for field, figure in _FIGURES.items()
     if figure.metric
 }
@@ -141,7 +146,9 @@ def _overview(overview: Overview, snapshot: ClusterSnapshot) -> Iterator[Sample]
     for line in overview.groups:
         labels = {"cluster": _cluster_of_topics(snapshot, line.topics), "group": line.group}
         yield from _one_of(GROUP_STATUS, STATUSES, line.status, **labels)
-        yield from (Sample(metric, getattr(line, field), labels) for field, metric in OF_GROUP.items())
+        for field, metric in OF_GROUP.items():
+            value: float | None = getattr(line, field)
+            yield Sample(metric, value / 1000 if value is not None and metric.unit else value, labels)
 
 
 def _owners(report: OwnersReport, snapshot: ClusterSnapshot) -> Iterator[Sample]:

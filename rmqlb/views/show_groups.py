@@ -1,13 +1,15 @@
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 from msgspec.structs import asdict
 
-from rmqlb.model.diagnosis import CODES, GroupCounts, GroupFinding, Lagging
+from rmqlb.model.diagnosis import CODES, Drain, GroupCounts, GroupFinding, Lagging
 from rmqlb.model.groups import STATUSES, ConsumerProcess, Consumers, ConsumersOfGroups, GroupLine, GroupState, Overview
 from rmqlb.model.message_queue import queue_ranges
-from rmqlb.model.result import ERROR, INFO, at_least, counted, messages, named, of_all
-from rmqlb.views.columns import Cell, Column, columns_from
+from rmqlb.model.result import ERROR, INFO, at_least, counted, messages, named, of_all, rate_text
+from rmqlb.views.columns import Cell, Column, attribute_of, columns_from
 from rmqlb.views.formats.text import clip
+from rmqlb.views.numbers import about
 from rmqlb.views.of_groups import of_groups, statuses
 from rmqlb.views.report import Report, Rows, Section, labels, section_of
 
@@ -26,6 +28,49 @@ def lag_text(state: GroupState) -> str:
     if state.lag is not None:
         return f"{state.lag:,}"
     return f"{state.lag_at_least:,}+" if state.lag_at_least else "?"
+
+
+def drain_text(drain: Drain | None) -> str | None:
+    """For a cell; None where it is unknown.
+
+    >>> drain_text(Drain("finite", 263_000, 240_000, 300_000)), drain_text(Drain("finite", 263_000, 240_000))
+    ('4m to 5m', '4m or more')
+    """
+    if drain is None or drain.drains == "unknown":
+        return None
+    if drain.drains == "never" or not drain.drain_ms:
+        return "never" if drain.drains == "never" else "0 s"
+    least, most = about(drain.drain_ms_at_least or 0), drain.drain_ms_at_most
+    if most is None:
+        return f"{least} or more"
+    return least if least == about(most) else f"{least} to {about(most)}"
+
+
+def drain_sentence(drain: Drain | None) -> str | None:
+    if drain is None or drain.drains == "unknown" or drain.inflow_per_second is None:
+        return None
+    if drain.drains == "never":
+        needed = drain.consumers_at_least
+        reason = (drain.reason or "").replace("never at", "never drains at")
+        return reason + (f"; needs at least {counted(needed, 'consumer')}" if needed else "")
+    rates = f"inflow {rate_text(drain.inflow_per_second)}/s, consumption {rate_text(drain.consumed_per_second or 0)}/s"
+    return f"drains in {drain_text(drain)} ({rates})" if drain.drain_ms else f"keeps up ({rates})"
+
+
+def _drain_columns(items: Sequence[GroupState] | Sequence[ConsumerProcess]) -> tuple[Column, ...]:
+    """Shown where earlier samples give some rates."""
+    drains = [each.drain for each in items if each.drain is not None and each.drain.inflow_per_second is not None]
+    is_known = any(drain_text(drain) for drain in drains)
+    keys = ("drainMs", "drainMsAtMost", "inflowPerSecond", "consumedPerSecond")
+    return (
+        Column("drains in", "drainText", "number", shown=is_known, fold=6, of=lambda one: drain_text(one.drain)),
+        *(Column(attribute_of(key), key, "number", shown=False, of=partial(_of_drain, key)) for key in keys),
+    )
+
+
+def _of_drain(key: str, item: GroupState | ConsumerProcess) -> Cell:
+    value: float | None = None if item.drain is None else getattr(item.drain, attribute_of(key))
+    return value
 
 
 def headline(findings: Sequence[GroupFinding], state: GroupState | GroupCounts, lagging: Lagging | None = None) -> str:
@@ -156,6 +201,7 @@ def _groups(lines: tuple[GroupLine, ...]) -> Section:
         Column("queues", "queues", "number", fold=3),
         Column("lag", "lagText", "number", of=lag_text),
         *columns_from("lag/hidden lagAtLeast/hidden", "number"),
+        *_drain_columns(lines),
         *columns_from("unassigned?/7 duplicateOwners?/7 idle?/8 duplicateClientIds=duplicate_IDs?/8", "number"),
         *columns_from("mismatches:number?/8"),
         Column("strategy", "strategies", fold=6, of=strategies_text),
@@ -206,6 +252,8 @@ def _facts(state: GroupState) -> Iterator[str]:
     origin = {"reported": ", reported", "observed": ", fits the observed owners"}.get(state.strategy_origin or "", "")
     model = f"; {state.message_model}" if state.message_model else ""
     yield f"{strategy}{origin}; lag {lag_text(state)}{model}"
+    if state.lag_at_least and (drains := drain_sentence(state.drain)):
+        yield drains
 
 
 def _consumers(processes: Sequence[ConsumerProcess]) -> Section:
@@ -222,6 +270,7 @@ def _consumers(processes: Sequence[ConsumerProcess]) -> Section:
         *columns_from("queuesObserved=observed queuesPredicted=predicted/6", "number"),
         Column("lag", "lagText", "number", of=lambda one: None if one.lag is None else f"{one.lag:,}"),
         Column("lag", "lag", "number", shown=False),
+        *_drain_columns(processes),
         Column("started", "startedAt", quiet=True, fold=10, spare=True),
         Column("not listed by", "notListedBy", spare=True, of=lambda one: _words(one.not_listed_by)),
         Column("findings", "findings", "prose", spare=True, of=lambda one: _words(one.findings)),

@@ -117,7 +117,7 @@ def lines_of(snapshot: ClusterSnapshot) -> Iterator[str]:
 
 
 def shown(value: GroupState | ConsumerProcess) -> str:
-    fields = ((name, getattr(value, name)) for name in value.__struct_fields__ if name != "lagging")
+    fields = ((name, getattr(value, name)) for name in value.__struct_fields__ if name not in ("lagging", "drain"))
     return " ".join(f"{name}={each}" for name, each in fields if each not in (None, ()))
 
 

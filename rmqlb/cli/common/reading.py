@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from copy import copy
 from functools import cache, partial
@@ -20,6 +20,7 @@ from rmqlb.model.configuration import Setting, secret_place
 from rmqlb.model.result import Progress, no_progress
 from rmqlb.model.snapshot import ClusterSnapshot, Wanted, suggestion
 from rmqlb.sources.opening import Access
+from rmqlb.sources.source_text import is_live, shown_source
 from rmqlb.verbs import amounts
 from rmqlb.verbs.source import Earlier, TextReader, earlier
 from rmqlb.views.formats.text import visible
@@ -140,6 +141,15 @@ def ask(verb: Callable[..., Shown], reader: Reader, options: Options, **more: An
     if "rates_since" in given and (found := earlier(given["rates_since"], options.option("rates_since"))) is not None:
         given["rates_since"] = Earlier(reader.of_file(given["rates_since"]), found.option)
     return partial(verb, reader, **given)
+
+
+def earlier_files(files: Sequence[str], reader: Reader) -> tuple[Earlier, ...]:
+    """The snapshots that `--earlier` names (raises UsageError)."""
+    for file in files:
+        if is_live(file):
+            hint = "name a snapshot that fetch-routes wrote before"
+            raise UsageError(f"--earlier {shown_source(file)}: a running cluster shows no earlier look", hint=hint)
+    return tuple(Earlier(reader.of_file(file), file) for file in dict.fromkeys(files))
 
 
 def keys_in(path: str, max_size: str) -> list[str]:

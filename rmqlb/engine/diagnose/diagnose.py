@@ -17,6 +17,7 @@ from rmqlb.engine.diagnose.evidence import (
     DoesNotApply,
     GroupEvidence,
 )
+from rmqlb.engine.drain import drains_of
 from rmqlb.engine.group import Group, assumption, gaps, known
 from rmqlb.errors import DataError
 from rmqlb.model.diagnosis import (
@@ -91,6 +92,7 @@ def diagnose(
         tuple(not_applicable),
         None if group is None else _stacks(case),
         None if group is None else lagging(evidence.facts, max_lag),
+        None if group is None else drains_of(evidence).group,
     )
 
 

@@ -63,6 +63,7 @@ class QueueLag(Struct, frozen=True):
     shown_ms: int
     needed_ms: int  # from how long on that decides: two calls of the listener, or a growth that commits do not hide
     samples: int  # how many looks count: where offsets move, those since the lag last was small or shrank
+    call_ms: float = 0  # the mean duration of a call of the owner's listener; 0 when unknown
 
     @property
     def span_ms(self) -> int:
@@ -122,7 +123,7 @@ def queue_lag(
         state = "draining"
     elif samples >= LOOKS and shown_ms >= SPAN_MS:
         state = "growing" if grown > usual else "fine" if shown_ms >= needed_ms else "undecided"
-    return QueueLag(at, lags, state, per_s, inflow_per_s, shown_ms, needed_ms, samples)
+    return QueueLag(at, lags, state, per_s, inflow_per_s, shown_ms, needed_ms, samples, call_ms or 0)
 
 
 class Lags(Struct, frozen=True):
@@ -209,13 +210,19 @@ def _lags_and_queues(case: Case, state: LagState) -> tuple[Lags, tuple[MessageQu
     """
     _must_have_offsets(case)
     lags = lags_of(case)
-    queues, reports = lags.of(state), case.group.reports
-    kinds = {reports[i].consumer_type if i in reports else None for i in case.processes}
-    pulls = "pull" in kinds or (None in kinds and case.group.consume_type == CONSUME_ACTIVELY)
-    if queues and pulls and not case.facts.owns_nothing:
+    queues = lags.of(state)
+    if queues and may_store_elsewhere(case):
         problem = "its consumers pull on their own, and may not store their offsets at the brokers"
         raise DataError(problem, hint="check the offsets that your application stores")
     return lags, queues
+
+
+def may_store_elsewhere(evidence: GroupEvidence) -> bool:
+    """Some consumer pulls on its own, so its offsets may not be those at the brokers."""
+    reports = evidence.group.reports
+    kinds = {reports[i].consumer_type if i in reports else None for i in evidence.processes}
+    pulls = "pull" in kinds or (None in kinds and evidence.group.consume_type == CONSUME_ACTIVELY)
+    return pulls and not evidence.facts.owns_nothing
 
 
 # Findings on lasting queues come before undecided ones. Queues that may pass make a finding only where no queue is
