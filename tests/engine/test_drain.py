@@ -58,7 +58,7 @@ def test_a_queue_with_constant_rates_drains_at_lag_over_net_rate(lag: int, inflo
 @given(lag=LAGS, inflow=RATES, consumed=RATES, more=st.integers(1, 100))
 def test_more_consumption_never_takes_longer(lag: int, inflow: int, consumed: int, more: int) -> None:
     slow, fast = (queue_drain(constant(lag, inflow, rate)) for rate in (consumed, consumed + more))
-    order = {"never": 2, "unknown": 1, "finite": 0}
+    order = {"never": 1, "unknown": 1, "finite": 0}  # unknown is no answer
     assert order[fast.drains] <= order[slow.drains]
     if slow.drains == "finite":
         assert (fast.drain_ms or 0) <= (slow.drain_ms or 0)
