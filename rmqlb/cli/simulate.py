@@ -67,7 +67,7 @@ def simulate_rebalance(source: SourceOptions, options: RebalanceOptions, output:
       join ID@T[, strategy S], join N@T with placeholder IDs
       leave ID@T, crash ID@T, host-loss ID@T, pull-stall ID@T
       freeze ID@T or ID@T-T: a stopped process, a long GC pause
-      broker-down NAME@T or NAME@T-T[, with slaves], broker-loss likewise
+      broker-down NAME@T or NAME@T-T[, with slaves], the same for broker-loss
       restart-broker NAME@T, down TIME[, with slaves]
       broker-up NAME@T, or NAME[:READ[:WRITE]]@T for a new broker
       route-change [TOPIC:][BROKER=]READ[/WRITE]@T, in queues per broker

@@ -148,7 +148,7 @@ def earlier_files(files: Sequence[str], reader: Reader) -> tuple[Earlier, ...]:
     for file in files:
         if is_live(file):
             hint = "name a snapshot that fetch-routes wrote before"
-            raise UsageError(f"--earlier {shown_source(file)}: a running cluster shows no earlier look", hint=hint)
+            raise UsageError(f"--earlier {shown_source(file)}: a running cluster has no earlier sample", hint=hint)
     return tuple(Earlier(reader.of_file(file), file) for file in dict.fromkeys(files))
 
 
