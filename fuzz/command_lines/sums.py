@@ -326,6 +326,10 @@ def route_adds_up(data: Json) -> Iterator[str]:
 
 def adds_up(command: str, data: Json) -> Iterator[str]:
     """The sums of a command's result; of several groups those of each, and what they have together."""
+    if command in ("show-consumers", "size-group") and "groups" in data:
+        for each in data["groups"]:
+            yield from SUMS[command](each)
+        return
     if "groups" not in data or command not in ("plan-rebalance", "show-owners", "simulate-rebalance"):
         yield from SUMS[command](data)
         return

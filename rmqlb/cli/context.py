@@ -118,7 +118,7 @@ def use_context(
       rmqlb context use --none
       rmqlb context use staging
 
-    Exit codes: 0 done, 2 usage.
+    Exit codes: 0 done, 2 usage, 4 there is no such context.
     """
     terminal = Terminal("context use", output)
     if which.none == (name is not None):
@@ -145,7 +145,7 @@ def show_context(
       rmqlb context show
       rmqlb context show prod -o yaml
 
-    Exit codes: 0 done, 2 usage.
+    Exit codes: 0 done, 2 usage, 4 there is no such context.
     """
     terminal = Terminal("context show", output)
     path, config = user_file_path(), read_configuration()
@@ -167,7 +167,7 @@ def remove_context(
     Examples:
       rmqlb context remove staging
 
-    Exit codes: 0 done, 2 usage.
+    Exit codes: 0 done, 2 usage, 4 there is no such context.
     """
     terminal = Terminal("context remove", output)
 

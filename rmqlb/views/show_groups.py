@@ -63,7 +63,7 @@ def _drain_columns(items: Sequence[GroupState] | Sequence[ConsumerProcess]) -> t
     is_known = any(drain_text(drain) for drain in drains)
     keys = ("drainMs", "drainMsAtMost", "inflowPerSecond", "consumedPerSecond")
     return (
-        Column("drains in", "drainText", "number", shown=is_known, fold=6, of=lambda one: drain_text(one.drain)),
+        Column("drains in", "drainText", "number", shown=is_known, fold=1, of=lambda one: drain_text(one.drain)),
         *(Column(attribute_of(key), key, "number", shown=False, of=partial(_of_drain, key)) for key in keys),
     )
 
