@@ -28,6 +28,7 @@ from rmqlb.engine.plan.changes import change_members
 from rmqlb.engine.show_groups import group_line, unread_of_groups
 from rmqlb.engine.sweep_failures.cases import GroupSubject, TopicSubject, by_thing, cluster_of, touching
 from rmqlb.errors import DataError, RmqlbError
+from rmqlb.model.diagnosis import MAX_LAG
 from rmqlb.model.group import is_system_topic
 from rmqlb.model.groups import GroupLine
 from rmqlb.model.message_queue import MessageQueue
@@ -108,7 +109,7 @@ class _Of(Struct):
     def group(self) -> Iterator[Row]:
         name = self.name or ""
         (facts,) = resolve_all(self.snapshot, [name], self.judge.settings)
-        line = group_line(facts, unread_of_groups(self.snapshot).get(name, ()))
+        line = group_line(facts, unread_of_groups(self.snapshot).get(name, ()), MAX_LAG)
         problem = _problem(facts) if name in self.snapshot.groups else DataError("the group could not be read")
         label = ",".join(line.strategies) or None
         predicted = facts.predicted if problem is None else None

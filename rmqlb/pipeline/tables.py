@@ -144,7 +144,7 @@ class Figures(Row, frozen=True):
     runs: Annotated[bool, "the row is about the group as it runs; every group has one such row"]
     origin: Annotated[str | None, "how the strategy is known: reported, observed, assumed; given for a `--strategy`"]
     status: Annotated[
-        str | None, "of `show-groups`: error, warning, unknown, offline or inOrder; null for a `--strategy`"
+        str | None, "of `show-groups`: error, warning, lagging, unknown, offline or inOrder; null for a `--strategy`"
     ]
     basis: Annotated[str | None, "how the owners are known: observed, predicted or assumed"]
     shares_queues: Annotated[

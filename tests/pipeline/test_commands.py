@@ -66,7 +66,7 @@ def test_given_strategies_and_policies_hold_for_the_last_night() -> None:
     ("ingest -w w* in", 2, "Spark takes * ? [ ] { } and \\ for patterns"),
     ("ingest -w /proc/none in", 2, "--warehouse /proc/none: No such file or directory"),
     ("ingest -w hdfs://namenode:80200/wh in", 2, "not HOST:PORT"),
-    ("run -w wh in -p none.yaml", 2, "none.yaml"),
+    ("run -w wh in -p none.yaml", 4, "none.yaml"),
     ("run -w wh in --strategy NOPE", 2, "NOPE"),
     ("run -w wh in --expect none", 4, "--expect none: No such file or directory"),
 ])  # fmt: skip
