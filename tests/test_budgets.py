@@ -52,7 +52,7 @@ def modules(*arguments: str) -> int:
 
 
 BUDGETS: Mapping[str, tuple[int, Callable[[], int]]] = {
-    "lines of the product": (54_112, lambda: lines((ROOT / "rmqlb").rglob("*.py"))),
+    "lines of the product": (54_102, lambda: lines((ROOT / "rmqlb").rglob("*.py"))),
     "files of the product": (277, lambda: len([*(ROOT / "rmqlb").rglob("*.py")])),
     "lines of tests": (37_596, lambda: lines((ROOT / "tests").rglob("*.py"))),
     "files in git": (1_012, in_git),

@@ -324,17 +324,17 @@ def route_adds_up(data: Json) -> Iterator[str]:
         yield from differ(f"readable queues of {topic['topic']}", len(topic["readableQueues"]), readable)
 
 
+_OF_GROUPS = ("plan-rebalance", "show-consumers", "show-owners", "simulate-rebalance")
+
+
 def adds_up(command: str, data: Json) -> Iterator[str]:
     """The sums of a command's result; of several groups those of each, and what they have together."""
-    if command in ("show-consumers", "size-group") and "groups" in data:
-        for each in data["groups"]:
-            yield from SUMS[command](each)
-        return
-    if "groups" not in data or command not in ("plan-rebalance", "show-owners", "simulate-rebalance"):
+    if "groups" not in data or command not in _OF_GROUPS:
         yield from SUMS[command](data)
         return
     for each in data["groups"]:
-        yield from (f"group {each['group']}: {sentence}" for sentence in SUMS[command](each))
+        name = each.get("overview", each)["group"]
+        yield from (f"group {name}: {sentence}" for sentence in SUMS[command](each))
     yield from differ("groups", data["summary"]["groups"], len(data["groups"]))
     if command == "simulate-rebalance":
         yield from _groups_and_producers_add_up(data)

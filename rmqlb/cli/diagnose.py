@@ -24,12 +24,6 @@ class DiagnoseOptions(PageOptions, StrategyOptions, LagOptions):
     group: Texts = own("-g GROUP", "Consumer groups by name or pattern ('pay-*'); repeatable.", positional="GROUP")
     all_groups: bool = own.flag("Diagnose all groups except RocketMQ's own.")
     fail_on: Text = own("error|warning", "Exit 3 if a finding has this severity or worse.", for_verb=False)
-    earlier: Texts = _samples(
-        "FILE|-",
-        "Earlier snapshot, to detect changes; repeatable.",
-        stdin="-",
-        for_verb=False,
-    )
     every: str = _samples("TIME", "Time between samples.", "10s", for_verb=False)
     samples: int | None = _samples(
         "N",

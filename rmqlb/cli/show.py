@@ -34,9 +34,6 @@ class ShowGroupsOptions(PageOptions, StrategyOptions, LagOptions):
         "SEVERITY", "Show only groups with findings this severe or worse. SEVERITY is error, warning or info."
     )
     policy: Text = own("-p FILE|-", "Policy file whose lag limits override --max-lag.", stdin="-")
-    earlier: Texts = own(
-        "--earlier FILE|-", "Earlier snapshot, for drain times; repeatable.", stdin="-", for_verb=False
-    )
     fail_on: Texts = own("CONDITION", "Exit 3 if a condition holds: 'lag[G]>1000'; repeatable.")
 
 
@@ -69,9 +66,7 @@ def show_groups(
 
 
 class ConsumersOptions(SomeGroups, LagOptions):
-    earlier: Texts = own(
-        "--earlier FILE|-", "Earlier snapshot, for drain times; repeatable.", stdin="-", for_verb=False
-    )
+    pass
 
 
 @command

@@ -206,7 +206,7 @@ KNOWN, ACTIVE = (
     ("imbalance>2", (UNKNOWN, TWO), None, None),
     ("imbalance>=1", (), None, None),
     ("lag>=0", (), 0, True),
-    # What is not known can only add.
+    # Unknown parts can only add to a figure.
     *((f"unassigned{compare}", (KNOWN, ACTIVE), 2, False) for compare in ("<=1", "<2")),
     *((f"unassigned{compare}", (KNOWN, ACTIVE), None, None) for compare in ("<=2", ">2", "=2", "!=2")),
     *((text, (KNOWN, ACTIVE), value, True) for text, value in (("unassigned>=2", 2), ("unassigned>1", 2), ("lag>0", 5))),

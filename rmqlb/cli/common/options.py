@@ -82,6 +82,7 @@ class PolicyOptions(StrategyOptions):
 
 class LagOptions(Options):
     max_lag: int = own("N", "Lag above which a group is lagging.", MAX_LAG, min=0)
+    earlier: Texts = own("FILE|-", "Earlier snapshot, to detect changes; repeatable.", stdin="-", for_verb=False)
 
 
 class SomeGroups(StrategyOptions):

@@ -229,7 +229,7 @@ def answer(question: Question, terminal: Terminal, conditions: Sequence[Conditio
 
 
 def _compared(question: Question, *, streams: bool, trace: bool) -> tuple[str, ...]:
-    """What is compared; refuse what cannot be shown (raises UsageError)."""
+    """Read which comparisons to show (raises UsageError for one that does not fit)."""
     options, scenario = question.options, question.scenario
     compared = tuple(amounts.one_of(text, "--compare", _COMPARED) for text in options.compare or ())
     if streams and (compared or len(question.sdks) > 1 or options.trials):

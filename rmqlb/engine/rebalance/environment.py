@@ -123,7 +123,7 @@ _EARLY_CLOSE = 3
 class Channel(Protocol):
     @property
     def client_id(self) -> str: ...  # the id in its heartbeats
-    def notice(self, broker: Broker) -> None: ...  # it is told that the group's members have changed (request code 40)
+    def notice(self, broker: Broker) -> None: ...  # the broker reports changed members (request code 40)
     # the broker has closed the connection; whether the other end is there to hear it
     def closed(self, broker: Broker, /) -> bool: ...
 

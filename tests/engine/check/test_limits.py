@@ -129,7 +129,7 @@ def test_every_limit_measures_what_is_recorded(request: pytest.FixtureRequest) -
     *(("minConsumers", bound, Measured(3), expected) for bound, expected in ((4, "failed"), (3, "passed"))),
     ("idle", 0, Measured(apart="it is broadcasting"), "notApplicable"),
     ("idle", 2, Measured(missing="its topics are unknown"), "incomplete"),
-    # What is certain decides, and what is missing is never taken for good.
+    # Certain values decide; missing values never count as good.
     *(("lag", bound, Measured(5, missing="?"), expected) for bound, expected in ((4, "failed"), (5, "incomplete"))),
     *(("minConsumers", bound, Measured(2, missing="?"), expected) for bound, expected in ((2, "passed"), (3, "incomplete"))),
     *(("unassigned", bound, Measured(1, missing="?", most=2), expected) for bound, expected in ((0, "failed"), (1, "incomplete"), (2, "passed"))),

@@ -38,7 +38,7 @@ class Sdk:
     surrogates: bool = False  # its strings can hold half of a surrogate pair
     needs_clone: bool = False  # no package registry has it: its source is cloned from its public repository
     needs_key: bool = False  # a message without a key goes to any queue
-    makes_queues: bool = False  # it is told how many queues each broker has
+    makes_queues: bool = False  # the program gets the number of queues of each broker
 
     def can_answer(self, question: Question) -> bool:
         """Whether the SDK has such a function, and strings that hold the key."""
