@@ -110,9 +110,7 @@ class GroupFinding(Struct, frozen=True, rename="camel"):
     """A finding on a group."""
 
     code: Annotated[str, "stable, for scripts; `rmqlb explain CODE` explains it"]
-    severity: Annotated[
-        Severity, "error: queues without one owner, or waiting messages; warning: maybe; info: no fault"
-    ]
+    severity: Annotated[Severity, "error: queues without one owner, or waiting messages; info: no fault"]
     group: Annotated[str, "the consumer group"]
     topic: Annotated[str | None, "its topic; null when it is not about a single one"] = None
     queues: Annotated[tuple[MessageQueue, ...], "queues that it concerns, as clients sort them"] = ()
@@ -120,9 +118,7 @@ class GroupFinding(Struct, frozen=True, rename="camel"):
     evidence: Annotated[tuple[Evidence, ...], "observed facts"] = ()
     consequence: Annotated[str, "its consequence, a sentence"] = ""
     remedy: Annotated[str, "what to do, a sentence"] = ""
-    explains: Annotated[Explains | None, "how much of the observed owners it explains; null if no cause of owners"] = (
-        None
-    )
+    explains: Annotated[Explains | None, "how much of the observed owners it explains; null if none"] = None
     message: Annotated[str, "one line for people, naming what it is about"] = ""
 
     @property
@@ -148,13 +144,9 @@ class GroupCounts(Struct, frozen=True, rename="camel"):
     consumers: Annotated[int | None, "distinct client IDs that brokers list"] = None
     processes: Annotated[int | None, "running clients, of which several may share a client ID"] = None
     queues: Annotated[int | None, "readable queues of its topics"] = None
-    unassigned: Annotated[
-        int | None, "queues observed without an owner; null when consumers share none, or unknown"
-    ] = None
+    unassigned: Annotated[int | None, "queues observed without an owner; null when unknown or not shared"] = None
     duplicate_owners: Annotated[int | None, "queues with two or more observed owners; null in the same cases"] = None
-    owners_unknown: Annotated[
-        int | None, "queues with unobserved owners; null when consumers share none, or all are"
-    ] = None
+    owners_unknown: Annotated[int | None, "queues with unobserved owners; null when not shared, or all are"] = None
     lag: Annotated[int | None, "unread messages; null when they are not known of every queue"] = None
     lag_at_least: Annotated[int | None, "unread messages of queues where they are known; null without any"] = None
 

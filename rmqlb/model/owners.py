@@ -158,13 +158,7 @@ class BrokerAssignments(Struct, frozen=True, rename="camel"):
 
 
 class OwnersReport(Result, frozen=True):
-    """Who owns each queue under each strategy.
-
-    Attributes:
-        mixed_mismatches: queues whose observed owners differ from those of the consumers' different strategies together
-            (a consumer that reports none is taken to run the most frequent); null when they report the same one, or
-            one that needs settings, or no owner is observed.
-    """
+    """Who owns each queue under each strategy."""
 
     group: Annotated[str | None, "the group; null when the source names none"]
     topics: Annotated[tuple[str, ...], "their names"]
@@ -172,7 +166,7 @@ class OwnersReport(Result, frozen=True):
     queues: Annotated[tuple[QueueOwners, ...], "in the clients' order, then those that only a CONFIG list names"]
     strategies: Annotated[tuple[StrategyOwners, ...], "strategy by strategy"]
     strategies_reported: Annotated[Mapping[str, int], REPORTED] = {}
-    mixed_mismatches: int | None = None
+    mixed_mismatches: Annotated[int | None, "mismatches with the different strategies together; null if one"] = None
     pop_topics: Annotated[tuple[PopTopic, ...], "topics consumed by POP, whose queues have no owner"] = ()
     offsets: Annotated[tuple[QueueOffsets, ...], "offsets of each queue, of a group behind a Proxy"] = ()
     hidden: Annotated[Literal["certain", "likely"] | None, "consumers behind a Proxy that was not asked"] = None
