@@ -9,7 +9,7 @@ from msgspec import Struct, field
 
 from rmqlb.model.client_versions import SdkUse
 from rmqlb.model.group import BROADCASTING
-from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.message_queue import MessageQueue, QueueName
 from rmqlb.model.result import Result
 
 Basis = Literal["observed", "predicted", "assumed"]
@@ -74,12 +74,9 @@ ByProxy = Annotated[bool, "its consumers are behind a Proxy, which gives each of
 REPORTED = "strategy → number of consumers that report it; empty where none does"
 
 
-class QueueOwners(Struct, frozen=True, rename="camel"):
+class QueueOwners(MessageQueue, frozen=True, rename="camel"):
     """A queue and its owners."""
 
-    topic: str
-    broker_name: str
-    queue_id: int
     owners_observed: Annotated[tuple[str, ...] | None, "observed owners; null when none was observed for this queue"]
     lag: Annotated[int | None, "messages not yet read"]
     owners: Annotated[Mapping[str, tuple[str, ...]], "strategy → client ids, sorted"]
@@ -121,30 +118,20 @@ class PopTopic(Struct, frozen=True, rename="camel"):
     by_proxy: ByProxy = False
 
 
-class QueueOffsets(Struct, frozen=True, rename="camel"):
+class QueueOffsets(MessageQueue, frozen=True, rename="camel"):
     """How far a group has read a queue."""
 
-    topic: str
-    broker_name: str
-    queue_id: int
     broker_offset: Annotated[int | None, "the next message to be stored; null when it is not known"]
     consumer_offset: Annotated[int | None, "next message to finish, -1 when none is stored; null when unknown"]
     lag: Annotated[int | None, "messages not yet read; null when it is not known"]
-
-
-class AssignedQueue(Struct, frozen=True, rename="camel"):
-    """A queue that a broker assigns to a consumer."""
-
-    broker_name: str
-    queue_id: Annotated[int, "its number there; -1 is any queue of the broker"]
 
 
 class AssignmentMismatch(Struct, frozen=True, rename="camel"):
     """A broker's answer for a consumer that is not the predicted one."""
 
     client_id: str
-    queues_answered: Annotated[tuple[AssignedQueue, ...] | None, "null where the broker assigns nothing"]
-    queues_predicted: Annotated[tuple[AssignedQueue, ...] | None, "null where no answer is predicted"]
+    queues_answered: Annotated[tuple[QueueName, ...] | None, "null where the broker assigns nothing"]
+    queues_predicted: Annotated[tuple[QueueName, ...] | None, "null where no answer is predicted"]
 
 
 class BrokerAssignments(Struct, frozen=True, rename="camel"):

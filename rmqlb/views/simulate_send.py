@@ -214,12 +214,7 @@ def _messages(report: SendReport, *, trace: bool) -> Iterator[Section]:
     yield section_of("attempts", "attempts", columns, report.attempts or (), heads=2, named_only=not trace)
     keys = "message thread atMs=at reason=lost_by exceptionClass=exception@exception.exception_class "
     keys += "responseCode=code brokersSent:text text"
-    own: dict[str, Any] = {
-        "responseCode": lambda lost: _code(lost.exception),
-        "brokersSent": _brokers_sent,
-        "text": _first_line,
-    }
-    columns = columns_of(LostMessage, keys, hidden=hidden, **own)
+    columns = columns_of(LostMessage, keys, hidden=hidden, responseCode=lambda lost: _code(lost.exception), **_OF_LOST)
     lost = report.lost_messages or ()
     yield section_of("lost", "lost messages", columns, lost, heads=1, named_only=not trace or not lost)
 
@@ -235,6 +230,9 @@ def _first_line(lost: LostMessage | ExceptionKind) -> str | None:
 
 def _brokers_sent(lost: LostMessage | ExceptionKind) -> str:
     return "(others)" if lost.brokers_sent is None else " ".join(lost.brokers_sent)
+
+
+_OF_LOST = {"brokersSent": _brokers_sent, "text": _first_line}
 
 
 def _tables(report: SendReport) -> Iterator[Section]:
@@ -266,8 +264,7 @@ def _tables(report: SendReport) -> Iterator[Section]:
         yield _failures(report)
     if report.exceptions:
         keys = "messages exceptionClass=exception responseCode=code:text cause/1 brokersSent:text/3 "
-        own = {"responseCode": _code, "brokersSent": _brokers_sent, "text": _first_line}
-        columns = columns_of(ExceptionKind, keys + "text=text_of_the_first:prose/2", **own)
+        columns = columns_of(ExceptionKind, keys + "text=text_of_the_first:prose/2", responseCode=_code, **_OF_LOST)
         yield section_of("exceptions", "exceptions of lost messages", columns, report.exceptions, heads=1)
     if report.trials:
         yield from _trials(report.trials)
