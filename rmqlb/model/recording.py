@@ -14,6 +14,7 @@ from typing import Annotated, Literal
 
 from msgspec import Struct
 
+from rmqlb.model.group_scenario import Event
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.result import Figure, Microseconds, TriedCondition
 from rmqlb.model.simulate_rebalance import OfQueue, OwnerState
@@ -204,6 +205,21 @@ class Recording(Struct, frozen=True, rename="camel"):
     consumers: Annotated[tuple[ConsumerRecording, ...], "consumer by consumer, in the clients' order"]
     comparison: Annotated[RecordingComparison | None, "with the prediction of --against; null without it"] = None
     conditions: tuple[TriedCondition, ...] = ()
+
+    end_us = Microseconds("end_ms")
+    broadcasting = False  # a group that is BROADCASTING is not recorded
+
+    @property
+    def client_ids(self) -> tuple[str, ...]:
+        return tuple(consumer.client_id for consumer in self.consumers)
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """For a picture; a consumer joins or leaves when first observed."""
+        return tuple(
+            Event("join" if change.change == "joined" else "leave", max(change.to_ms, 0) * 1000, change.client_id)
+            for change in self.consumer_changes
+        )
 
     @property
     def consumer_changes(self) -> list[ConsumerChange]:

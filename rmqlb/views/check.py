@@ -21,12 +21,8 @@ from rmqlb.views.columns import Column, columns_from, rows_of
 from rmqlb.views.numbers import beyond, number, percent
 from rmqlb.views.report import Report, Section, section_of
 
-_WORDS: dict[Unit, tuple[str, str]] = {
-    "least": ("at least", "min"),
-    "names": ("only", "only"),
-    "noneOf": ("none of", "none of"),
-}
-"""The words for a bound, in a sentence and in a cell, unless the bound is a maximum."""
+_WORDS: dict[Unit, str] = {"least": "at least", "names": "only", "noneOf": "none of"}
+"""The word for a bound, unless the bound is a maximum."""
 
 
 def sentence(one: JudgedLimit) -> str:
@@ -56,11 +52,7 @@ def amount_text(unit: Unit, value: Bound | None, bound: Bound = ()) -> str:
 
 
 def allowed_text(unit: Unit, bound: Bound) -> str:
-    return f"{_WORDS.get(unit, ('at most', 'max'))[0]} {amount_text(unit, bound)}"
-
-
-def bound_text(unit: Unit, bound: Bound) -> str:
-    return f"{_WORDS.get(unit, ('at most', 'max'))[1]} {amount_text(unit, bound)}"
+    return f"{_WORDS.get(unit, 'at most')} {amount_text(unit, bound)}"
 
 
 def waiver_text(waived: WaivedLimit) -> str:
@@ -81,7 +73,7 @@ _UNTIL = Column("until", "until", of=lambda one: str(one.until))
 _VALUE = columns_from(
     "valueText=is allowed value:number/hidden bound:number/hidden",
     valueText=lambda one: one.unit and amount_text(one.unit, one.value, one.bound),
-    allowed=lambda one: one.unit and bound_text(one.unit, one.bound),
+    allowed=lambda one: one.unit and allowed_text(one.unit, one.bound),
 )
 
 
@@ -137,12 +129,10 @@ def _headline(result: CheckResult) -> str:
 
 def _first(judged: Sequence[JudgedLimit]) -> str:
     one, more = judged[0], f", and {len(judged) - 1} more" if len(judged) > 1 else ""
-    if one.name is None:
-        return f"rule {one.rule}: {one.why}{more}"
-    what = f"{one.about} {one.name}: {one.limit}"
+    what = f"rule {one.rule}" if one.name is None else f"{one.about} {one.name}: {one.limit}"
     if one.verdict == INCOMPLETE or one.unit is None or one.bound is None:
         return f"{what}: {one.why}{more}"
-    return f"{what} is {amount_text(one.unit, one.value, one.bound)} ({bound_text(one.unit, one.bound)}){more}"
+    return f"{what} is {amount_text(one.unit, one.value, one.bound)} ({allowed_text(one.unit, one.bound)}){more}"
 
 
 def _judgements(name: str, judged: Sequence[JudgedLimit], severity: Column, *more: Column) -> Section:

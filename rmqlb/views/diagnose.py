@@ -10,17 +10,16 @@ from msgspec.structs import replace
 from rmqlb.model.diagnosis import (
     MORE_SAMPLES,
     SECOND_SAMPLE,
-    WORDS,
     Diagnosis,
     DiagnosisOfGroups,
     Evidence,
     GroupCounts,
     GroupFinding,
-    RuleWords,
 )
 from rmqlb.model.message_queue import queue_ranges
 from rmqlb.model.result import INFO, are, at_least, counted, have, named, of_all
 from rmqlb.views.columns import QUEUE_COLUMNS, Cell, Column, columns_from, rows_of
+from rmqlb.views.explanations import RuleWords, rule_words
 from rmqlb.views.numbers import duration
 from rmqlb.views.of_groups import of_groups, statuses
 from rmqlb.views.report import BETWEEN, Block, Part, Report, Rows, Section, first_places, section_of
@@ -176,7 +175,7 @@ def _also(others: Sequence[Sequence[GroupFinding]]) -> str:
 
 
 def _words(code: str) -> RuleWords:
-    return WORDS.get(code) or RuleWords(f"no {code}", code)
+    return rule_words().get(code) or RuleWords(f"no {code}", code)
 
 
 def _found(findings: Sequence[GroupFinding], found: Diagnosis) -> str:

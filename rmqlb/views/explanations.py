@@ -2,6 +2,7 @@
 
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from importlib.resources import files
 from typing import Annotated, Literal
 
@@ -24,6 +25,20 @@ class Explanation(Struct, frozen=True, kw_only=True, rename="camel", forbid_unkn
     means: Annotated[str, "the meaning, a sentence"]
     why: Annotated[str, "the cause"]
     todo: Annotated[str, "the remedy"]
+
+
+class RuleWords(Struct, frozen=True, rename="camel"):
+    """The words of a finding of a diagnosis (`findings.toml`)."""
+
+    in_order: str
+    found: str
+    queues: str = ""
+
+
+@cache
+def rule_words() -> dict[str, RuleWords]:
+    text = files("rmqlb.views").joinpath("findings.toml").read_text(encoding="utf-8")
+    return convert(tomllib.loads(text), dict[str, RuleWords])
 
 
 class Explanations(Struct, frozen=True):

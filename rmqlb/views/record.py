@@ -1,8 +1,5 @@
 from collections.abc import Iterator, Sequence
 
-from msgspec import Struct
-
-from rmqlb.model.group_scenario import Event
 from rmqlb.model.recording import (
     DIFFERENCES,
     OUTCOMES,
@@ -32,34 +29,13 @@ _ALIGNED = {
 _ENDED = {"converged": "", "time": "", "interrupted": "interrupted, "}
 
 
-class RecordedGroup(Struct, frozen=True):
-    """A recording for the pictures of groups over time; times in microseconds."""
-
-    client_ids: tuple[str, ...]
-    events: tuple[Event, ...]
-    end_us: int
-    queues: tuple[QueueRecording, ...]
-    broadcasting: bool = False
-
-
-def recorded_group(recording: Recording) -> RecordedGroup:
-    """The recording for a picture; a consumer joins or leaves when first observed."""
-    events = [
-        Event("join" if change.change == "joined" else "leave", max(change.to_ms, 0) * 1000, change.client_id)
-        for change in recording.consumer_changes
-    ]
-    client_ids = tuple(consumer.client_id for consumer in recording.consumers)
-    return RecordedGroup(client_ids, tuple(events), recording.end_ms * 1000, recording.queues)
-
-
 def recording_report(recording: Recording) -> Report:
-    group, compared = recorded_group(recording), recording.comparison
-    changes, ids = _changes(recording), group.client_ids
+    compared, changes, ids = recording.comparison, _changes(recording), recording.client_ids
     differences, comparison = (None, None) if compared is None else _comparison(compared)
     first = () if differences is None or not differences.rows else (differences,)
     consumers, queues = _consumers(recording.consumers), (_queues(recording.queues), _intervals(recording.queues))
     last = (*(() if comparison is None else (comparison,)), _summary(recording.figures))
-    sections = (*first, timeline_section(group), consumers, changes, *queues, *last)
+    sections = (*first, timeline_section(recording), consumers, changes, *queues, *last)
     names = symbols(ids) if len(ids) <= len(SYMBOLS) else labels(ids)
     tables = (changes, *(section for section in sections if section is not changes))
     facts, grave, closing = _facts(recording), _gravity(recording), _settings(recording)

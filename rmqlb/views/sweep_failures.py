@@ -19,7 +19,7 @@ from rmqlb.model.sweep_failures import (
     TopicWorst,
     Worst,
 )
-from rmqlb.views.check import allowed_text, amount_text, bound_text
+from rmqlb.views.check import allowed_text, amount_text
 from rmqlb.views.columns import Cell, Column, attribute_of, columns_from
 from rmqlb.views.numbers import number
 from rmqlb.views.report import Block, Part, Report, Section, first_places, section_of
@@ -31,7 +31,7 @@ _LONGEST_COMMAND = 2000  # characters that a screen still shows
 _LIMIT_COLUMNS = columns_from(
     "about name limit valueText=is allowed",
     valueText=lambda one: amount_text(LIMITS[one.limit].unit, one.value, one.bound),
-    allowed=lambda one: bound_text(LIMITS[one.limit].unit, one.bound),
+    allowed=lambda one: allowed_text(LIMITS[one.limit].unit, one.bound),
 )
 _SIGN = Column("", "severity", "sign")
 
