@@ -10,7 +10,6 @@ Rules of this file:
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
@@ -47,6 +46,7 @@ from rmqlb.model.snapshot import ClusterSnapshot
 STEADY_MS = 25_000  # each consumer rebalances every 20 s on its own timer: owners that are the same for longer stay
 _LONGEST = tuple(name for name in QueueRecording.__struct_fields__ if name.startswith("longest_"))
 SINCE_EVER, FOR_EVER = -(1 << 62), 1 << 62
+_EVER, _NEVER = Between(SINCE_EVER, SINCE_EVER), Between(FOR_EVER, FOR_EVER)
 _NO_REPORT = "it did not say which queues it owns"
 
 
@@ -58,7 +58,7 @@ def sample_of(
     topics: Sequence[str] = (),
     settings: Settings | None = None,
 ) -> GroupSample:
-    """A snapshot of the group as a look at all its topics, or at these (raises DataError if there is no such group).
+    """Make a sample of a snapshot: all topics of the group, or these (raises DataError for an unknown group).
 
     `asked_at` and `answered_at` are the times of the first request and the last answer, in milliseconds since 1970.
     """
@@ -86,15 +86,11 @@ def _owned(group: ConsumerGroup, client_id: str, topics: Sequence[str]) -> froze
     return frozenset(q for q in own if (q.topic in topics if topics else not q.topic.startswith(RETRY_PREFIX)))
 
 
-Pairs = Mapping[str, list[tuple[int, int]]]
-"""Client ID → spans of time, sorted; each overlaps at most with the next."""
-
-
 class _Span(Struct):
     """A consumer owns a queue: from a gain, or the first sample, to a loss, or the last sample."""
 
-    gain: Between = Between(SINCE_EVER, SINCE_EVER)
-    loss: Between = Between(FOR_EVER, FOR_EVER)
+    gain: Between = _EVER
+    loss: Between = _NEVER
 
 
 class _Stretch(Struct, frozen=True):
@@ -130,34 +126,25 @@ class _Queue(Struct):
     def owners(self) -> tuple[str, ...]:
         return tuple(sort_client_ids(i for i, spans in self.spans.items() if spans[-1].loss.to_ms == FOR_EVER))
 
-    def stretches(self, silences: Mapping[str, Sequence[Between]], end_ms: int) -> list[_Stretch]:
-        mute: Pairs = {each: [(one.from_ms, one.to_ms) for one in several] for each, several in silences.items()}
-        certain: Pairs = {each: [(one.gain.to_ms, one.loss.from_ms) for one in of] for each, of in self.spans.items()}
-        possible: Pairs = {each: [(one.gain.from_ms, one.loss.to_ms) for one in of] for each, of in self.spans.items()}
-        edges = {edge for of in (mute, certain, possible) for pairs in of.values() for pair in pairs for edge in pair}
-        edges |= {edge for life in (self.came, self.went) if life is not None for edge in (life.from_ms, life.to_ms)}
-        found = []
-        for begin, end in pairwise(sorted({0, end_ms, *(edge for edge in edges if 0 < edge < end_ms)})):
-            speechless = _covering(mute, begin, end)
-            owning, maybe = _covering(certain, begin, end) - speechless, _covering(possible, begin, end)
-            found.append(_Stretch(begin, end, owning, maybe, speechless - maybe, self._exists(begin, end)))
-        return found
-
-    def _exists(self, begin: int, end: int) -> bool | None:
-        came, went = self.came, self.went
-        if (came is not None and end <= came.from_ms) or (went is not None and begin >= went.to_ms):
-            return False
-        is_sure = (came is None or begin >= came.to_ms) and (went is None or end <= went.from_ms)
-        return True if is_sure else None
-
-
-def _covering(of: Pairs, begin: int, end: int) -> frozenset[str]:
-    found = set()
-    for client_id, pairs in of.items():
-        last = bisect_right(pairs, begin, key=lambda pair: pair[0])
-        if any(end <= high for _, high in pairs[max(last - 2, 0) : last]):
-            found.add(client_id)
-    return frozenset(found)
+    def stretches(self, silences: Mapping[str, Sequence[Between]], end_ms: int) -> Iterator[_Stretch]:
+        """The states of the queue, one after the other; its own existence has no client ID."""
+        spans = [("", _Span(self.came or _EVER, self.went or _NEVER))]
+        spans += ((client_id, one) for client_id, own in self.spans.items() for one in own)
+        marks: dict[int, list[tuple[Counter[str], str, int]]] = {0: [], end_ms: []}
+        certain, possible, silent = Counter[str](), Counter[str](), Counter[str]()
+        times = [(certain, who, one.gain.to_ms, one.loss.from_ms) for who, one in spans]
+        times += [(possible, who, one.gain.from_ms, one.loss.to_ms) for who, one in spans]
+        times += [(silent, each, one.from_ms, one.to_ms) for each, several in silences.items() for one in several]
+        for kind, who, begin, end in times:
+            if max(begin, 0) < min(end, end_ms):
+                marks.setdefault(max(begin, 0), []).append((kind, who, 1))
+                marks.setdefault(min(end, end_ms), []).append((kind, who, -1))
+        for begin, end in pairwise(sorted(marks)):
+            for kind, who, step in marks[begin]:
+                kind[who] += step
+            exists = True if certain[""] else None if possible[""] else False
+            owning, maybe, speechless = (frozenset(+kind) - {""} for kind in (certain, possible, silent))
+            yield _Stretch(begin, end, owning - speechless, maybe, speechless - maybe, exists)
 
 
 def _intervals(found: Sequence[_Stretch]) -> Iterator[RecordedInterval]:
@@ -395,7 +382,7 @@ class Follower:
         self, queue: MessageQueue, silences: Mapping[str, Sequence[Silence]], end_ms: int
     ) -> QueueRecording:
         history = self._queues[queue]
-        found = history.stretches(silences, end_ms)
+        found = list(history.stretches(silences, end_ms))
         return QueueRecording(
             *(queue.topic, queue.broker_name, queue.queue_id),
             owners_before=history.owners_before if history.came is None else (),
