@@ -179,8 +179,12 @@ def earlier_look(snapshot: ClusterSnapshot, name: str) -> ConsumerGroup:
 def evidence_of(looks: Sequence[ClusterSnapshot], name: str, settings: Settings) -> GroupEvidence:
     """The last look is diagnosed; earlier looks without the group do not count."""
     now = looks[-1]
-    earlier = tuple(earlier_look(look, name) for look in looks[:-1] if name in look.groups)
-    return GroupEvidence(Group(now, name, settings, assumption(now, name), gaps(now)), earlier)
+    return evidence_since(Group(now, name, settings, assumption(now, name), gaps(now)), looks[:-1])
+
+
+def evidence_since(group: Group, earlier: Sequence[ClusterSnapshot]) -> GroupEvidence:
+    name = group.name or ""
+    return GroupEvidence(group, tuple(earlier_look(look, name) for look in earlier if name in look.groups))
 
 
 def wants_another(evidence: GroupEvidence) -> bool:
