@@ -62,7 +62,9 @@ def ordered_keys(cluster: RocketMQCluster, topic: str, queues: int) -> Iterator[
         yield program
 
 
-def planned(cluster: RocketMQCluster, topic: str, change: Sequence[str], *more: str) -> tuple[int | None, dict[str, Any]]:
+def planned(
+    cluster: RocketMQCluster, topic: str, change: Sequence[str], *more: str
+) -> tuple[int | None, dict[str, Any]]:
     line = ["plan-topic", "-s", f"rocketmq://{cluster.name_server}", "-t", topic, *change, *more]
     ran = run(*line, "-o", "json")
     return ran.code, json.loads(ran.stdout)["data"] if ran.stdout else {"error": ran.stderr}
