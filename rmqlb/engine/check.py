@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from fnmatch import fnmatchcase
 from itertools import filterfalse
+from math import ceil, floor, inf
 from typing import Any
 
 from msgspec import Struct
@@ -27,16 +28,17 @@ from rmqlb.engine.assignment.consumers import (
     without_lock,
 )
 from rmqlb.engine.assignment.detect import fitting_strategies
-from rmqlb.engine.diagnose.diagnose import diagnose
-from rmqlb.engine.diagnose.evidence import GroupEvidence
+from rmqlb.engine.diagnose.diagnose import diagnose, evidence_since
+from rmqlb.engine.drain import drains_of
 from rmqlb.engine.group import Gaps, Given, Group, Ownership, gaps
 from rmqlb.engine.plan.changes import Changes, change_routes
 from rmqlb.errors import DataError, RmqlbError
-from rmqlb.model.diagnosis import GroupFinding
+from rmqlb.model.diagnosis import Drain, GroupFinding
 from rmqlb.model.group import BROADCASTING, RETRY_PREFIX, is_system_group, is_system_topic
 from rmqlb.model.message_queue import MessageQueue, queue_ranges, sort_client_ids, sort_key
 from rmqlb.model.owners import Basis
 from rmqlb.model.policy import (
+    DRAIN_TIME,
     FAILED,
     FORBIDDEN,
     GROUP,
@@ -78,12 +80,13 @@ def check_policy(
     settings: Settings | None = None,  # None is RocketMQ's defaults
     fail_on: Severity = ERROR,  # the lowest severity that decides the outcome
     cluster: str | None = None,  # its name in a fleet; without it, waivers for clusters do not apply
+    earlier: Sequence[ClusterSnapshot] = (),  # the oldest first
     progress: Progress = no_progress,
 ) -> JudgedPolicy:
     missing = gaps(snapshot)
     found: list[JudgedLimit] = []
     for rule in policy.rules:
-        found += _judge(rule, snapshot, missing, settings or Settings(), progress)
+        found += _judge(rule, snapshot, missing, settings or Settings(), earlier, progress)
     chosen = [each for each in policy.waivers if each.cluster is None or fnmatchcase(cluster or "", each.cluster)]
     judged, waivers = waive(found, chosen, today)
     result = _result(policy, judged, waivers, today, fail_on)
@@ -150,7 +153,12 @@ def _offline(snapshot: ClusterSnapshot, missing: Gaps) -> Iterator[str]:
 
 
 def _judge(
-    rule: Rule, snapshot: ClusterSnapshot, missing: Gaps, settings: Settings, progress: Progress
+    rule: Rule,
+    snapshot: ClusterSnapshot,
+    missing: Gaps,
+    settings: Settings,
+    earlier: Sequence[ClusterSnapshot],
+    progress: Progress,
 ) -> Iterator[JudgedLimit]:
     names, applies = subjects(rule, snapshot, missing), False
     for done, name in enumerate(names):
@@ -158,7 +166,7 @@ def _judge(
         group = Group(snapshot, name, settings, Given(assume=rule.assume), missing)
         for limit in rule.limits:
             if rule.about == GROUP:
-                measured = measure_group(limit, group)
+                measured = measure_group(limit, group, earlier)
             elif name in snapshot.routes:
                 measured = measure_topic(limit.name, snapshot.routes[name])
             else:
@@ -183,7 +191,7 @@ def judgement(rule: Rule, name: str | None, limit: Limit | None, verdict: Verdic
         name=name,
         limit=limit.name if limit else None,
         verdict=verdict,
-        value=None if verdict == INCOMPLETE else measured.value,
+        value=None if verdict == INCOMPLETE or measured.value == inf else measured.value,
         bound=limit.bound if limit else None,
         unit=limit.kind.unit if limit else None,
         basis=measured.basis,
@@ -279,7 +287,7 @@ def _is_broken(limit: Limit, measured: Measured, value: Bound) -> bool | None:
 # -- limits of groups
 
 
-def measure_group(limit: Limit, group: Group) -> Measured:
+def measure_group(limit: Limit, group: Group, earlier: Sequence[ClusterSnapshot] = ()) -> Measured:
     """The limit's figure of the group; missing where a fact is unknown, or RocketMQ's clients would throw."""
     try:
         if limit.name in _OF_SHARED_QUEUES:
@@ -287,7 +295,9 @@ def measure_group(limit: Limit, group: Group) -> Measured:
                 return Measured(apart=group.apart)
             group.must_be_assigned()
         if isinstance(limit.bound, tuple) and limit.name == FORBIDDEN:
-            return _forbidden_findings(limit.bound, group)
+            return _forbidden_findings(limit.bound, group, earlier)
+        if limit.name == DRAIN_TIME:
+            return _broadcasts(group) or _drain_time(drains_of(evidence_since(group, earlier)).group)
         return GROUP_MEASURES[limit.name](group)
     except RmqlbError as error:
         return Measured(missing=error.message)
@@ -391,9 +401,15 @@ def _split_views(group: Group) -> Measured:
     return Measured(len(others), missing=group.untold, why=named(others))
 
 
+def _broadcasts(group: Group) -> Measured | None:
+    if group.group.message_model != BROADCASTING:
+        return None
+    return Measured(apart=f"group {group.group.group} is BROADCASTING: each consumer keeps its offsets to itself")
+
+
 def _lag(group: Group) -> Measured:
-    if group.group.message_model == BROADCASTING:
-        return Measured(apart=f"group {group.group.group} is BROADCASTING: each consumer keeps its offsets to itself")
+    if (apart := _broadcasts(group)) is not None:
+        return apart
     lags = ((queue, state.lag) for queue, state in group.group.queues.items())
     known = {queue: lag for queue, lag in lags if lag is not None and not queue.topic.startswith(RETRY_PREFIX)}
     fullest = sorted((queue for queue in known if known[queue]), key=lambda queue: -known[queue])
@@ -404,6 +420,18 @@ def _lag(group: Group) -> Measured:
         missing = error.message
     where = named(f"{queue.topic} {queue.broker_name} {queue.queue_id}" for queue in fullest)
     return Measured(sum(known.values()), missing=missing, why=where)
+
+
+def _drain_time(drain: Drain) -> Measured:
+    """The least time is certain. A group that keeps up needs none, and one that never drains more than any limit."""
+    if drain.drains == "unknown":
+        return Measured(missing=drain.reason)
+    if drain.drains == "never" or not drain.drain_ms:
+        return Measured(inf if drain.drains == "never" else 0.0, why=drain.reason or "")
+    least, most = drain.drain_ms_at_least or 0, drain.drain_ms_at_most
+    upper = "" if most is None else f" and at most {ceil(most / 1000):,} s"
+    missing = f"it takes at least {floor(least / 1000):,} s{upper}: needs samples over more time"
+    return Measured(least, missing=missing, why=f"at the present rates {round(drain.drain_ms / 1000):,} s", most=most)
 
 
 def _without_lock(group: Group) -> Measured:
@@ -464,10 +492,10 @@ _OF_ANY_GROUP = {"minConsumers", "duplicateClientIds", "mixedSubscriptions", "sp
 _OF_SHARED_QUEUES = GROUP_MEASURES.keys() - _OF_ANY_GROUP  # only where consumers share queues
 
 
-def _forbidden_findings(codes: tuple[str, ...], group: Group) -> Measured:
+def _forbidden_findings(codes: tuple[str, ...], group: Group, earlier: Sequence[ClusterSnapshot]) -> Measured:
     """The codes that hold, including consequences of a cause; unknown while a rule could not decide."""
     _ = group.group
-    found = diagnose(GroupEvidence(group))
+    found = diagnose(evidence_since(group, earlier))
     causes = {each.code: each.causes for each in found.consequences}
     there = {each.code for each in found.findings} | causes.keys()
     value = tuple(code for code in codes if code in there)

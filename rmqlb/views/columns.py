@@ -1,7 +1,8 @@
 """The columns of tables: how cells are read and drawn, and how items become rows."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping
-from operator import attrgetter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from itertools import groupby
+from operator import attrgetter, itemgetter
 from typing import Any, Literal, Self, get_type_hints
 
 from msgspec import Struct
@@ -51,6 +52,14 @@ class PaintedText(str):
         made = super().__new__(cls, text)
         made.styles = tuple(styles)
         return made
+
+
+def painted(column: "Column", cell: Cell, text: str) -> Iterator[tuple[str, str]]:
+    """The cell's text in parts, each with its style; nothing for a text without styles of its own."""
+    if column.styles or isinstance(cell, PaintedText):
+        styles = cell.styles if isinstance(cell, PaintedText) else [column.styles.get(each, "") for each in text]
+        for style, run in groupby(zip(text, styles, strict=True), key=itemgetter(1)):
+            yield "".join(character for character, _ in run), style
 
 
 class Column(Struct, frozen=True):

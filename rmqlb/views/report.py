@@ -64,7 +64,6 @@ class Section(Struct, frozen=True):
     brief: tuple[int, ...] | None = None  # places of the rows that people see without `--section` and `--all`; or all
     chosen: str = ""  # the choice of `brief`, in a few words after the title
     draw: Callable[[int], Section] | None = None  # draws a picture with strips of a length; `rows` are for no length
-    over_time: Any = None  # the `OverTime` that the section draws, for pictures
     blocks: tuple[Block, ...] | None = None  # blocks instead of a table; `brief` chooses among them
 
     @property

@@ -17,7 +17,7 @@ from rmqlb.model.recording import KnownState, QueueRecording, RecordedInterval
 from rmqlb.model.result import milliseconds
 from rmqlb.model.simulate_rebalance import Interval, QueueTimeline
 from rmqlb.views.columns import QUEUE_COLUMNS, Cell, Column, PaintedText
-from rmqlb.views.formats.palette import WARN, overlap_style, owner_style
+from rmqlb.views.formats.palette import OUTAGE, overlap_style, owner_style
 from rmqlb.views.numbers import duration, moment
 from rmqlb.views.report import Section, worst
 
@@ -134,16 +134,6 @@ def round_edges(begin_us: int, end_us: int, most: int) -> tuple[int, ...]:
     return *range(begin_us // length * length, end_us, length), end_us
 
 
-def even_edges(begin_us: int, end_us: int, number: int) -> tuple[int, ...]:
-    """The edges of that many slices of the same length, or fewer if there are fewer microseconds.
-
-    >>> even_edges(10, 20, 4), even_edges(10, 12, 4)
-    ((10, 12, 15, 17, 20), (10, 11, 12))
-    """
-    number = max(min(number, end_us - begin_us), 1)
-    return tuple(begin_us + (end_us - begin_us) * place // number for place in range(number + 1))
-
-
 def strips(report: OverTime, edges: Sequence[int], *, fold: bool) -> list[Strip]:
     found: list[Strip] = []
 
@@ -235,7 +225,6 @@ def timeline_section(report: OverTime, length: int = _LENGTH) -> Section:
         tuple(rows) if drawn else (),
         heads=3,
         brief=brief,
-        over_time=report,
         draw=lambda other: timeline_section(report, other),
     )
 
@@ -249,7 +238,7 @@ def _painted(strip: Strip, letters: Mapping[str, str] | None) -> PaintedText:
             owner = SYMBOLS.index(letters[interval.owners[place % len(interval.owners)]])
             styles.append(owner_style(owner) if interval.state == "one" else overlap_style(owner))
         else:
-            styles.append(WARN if interval.state == "outage" else "")
+            styles.append(OUTAGE if interval.state == "outage" else "")
     return PaintedText(_EDGE + text + _EDGE, ("", *styles, ""))
 
 

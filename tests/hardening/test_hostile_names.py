@@ -112,7 +112,7 @@ class _Seen(HTMLParser):
         self.attributes += [(name, value or "") for name, value in attrs]
 
 
-_SVG = {"svg", "g", "rect", "text", "title", "desc", "line", "path", "pattern", "defs", "style", "tspan", "clippath"}
+_SVG = {"svg", "g", "rect", "circle", "text", "defs", "style", "clippath"}
 _HTML = {
     *("html", "head", "meta", "title", "body", "header", "main", "footer", "section", "details", "summary", "div"),
     *("h1", "h2", "h3", "p", "ul", "li", "dl", "dt", "dd", "b", "span", "code"),

@@ -70,4 +70,4 @@ class PageOptions(Options):
 
 
 class PictureOptions(PageOptions):
-    svg: Text = written("FILE|-", "Also write the timeline as SVG.", for_verb=False)
+    svg: Text = written("FILE|-", "Also write the screen with the timeline as SVG.", for_verb=False)

@@ -14,21 +14,8 @@ from rmqlb.engine.diagnose.diagnose import earlier_look, findings_of
 from rmqlb.engine.diagnose.evidence import GroupEvidence
 from rmqlb.engine.diff.explain import GroupSide, Prediction, explanations, queue_diffs, sdks_that_differ
 from rmqlb.engine.group import Given, Group, gaps
+from rmqlb.model import diff as result
 from rmqlb.model.diagnosis import Evidence, GroupFinding, group_finding
-from rmqlb.model.diff import (
-    BrokerDiff,
-    BrokerQueues,
-    DiffSummary,
-    GroupDiff,
-    How,
-    NotCompared,
-    Presence,
-    ProcessesDiff,
-    SettingDiff,
-    SnapshotDiff,
-    SnapshotSide,
-    TopicDiff,
-)
 from rmqlb.model.group import RETRY_PREFIX, QueueState
 from rmqlb.model.message_queue import MessageQueue, sort_client_ids, sort_key
 from rmqlb.model.result import WARNING, Finding, Progress, Severity, are, counted, no_progress, utc_text
@@ -45,10 +32,10 @@ def compare_snapshots(
     *,
     settings: Settings | None = None,
     progress: Progress = no_progress,
-) -> SnapshotDiff:
+) -> result.SnapshotDiff:
     """Explain each queue's new owner; `wanted` None is all topics and groups except RocketMQ's own."""
     wanted, missing = wanted or Everything(), (gaps(before), gaps(after))
-    not_compared: list[NotCompared] = []
+    not_compared: list[result.NotCompared] = []
 
     def comparable(kind: Literal["topic", "group"], names: Iterable[str], *known: Collection[str]) -> list[str]:
         found = []
@@ -60,7 +47,7 @@ def compare_snapshots(
             if reason is None:
                 found.append(name)
             else:
-                not_compared.append(NotCompared(kind, name, reason))
+                not_compared.append(result.NotCompared(kind, name, reason))
         return found
 
     own = () if wanted.system else (before.own_topics | after.own_topics) - {*wanted.topics}
@@ -82,15 +69,15 @@ def compare_snapshots(
         found.append(differs)
     summary = _summary(len(topics), found, topic_diffs)
     group_diffs = tuple(each for each in found if each.differs)
-    return SnapshotDiff(side_of(before), side_of(after), summary, group_diffs, topic_diffs, tuple(not_compared))
+    return result.SnapshotDiff(side_of(before), side_of(after), summary, group_diffs, topic_diffs, tuple(not_compared))
 
 
-def side_of(snapshot: ClusterSnapshot) -> SnapshotSide:
+def side_of(snapshot: ClusterSnapshot) -> result.SnapshotSide:
     at = snapshot.taken_at
-    return SnapshotSide(snapshot.kind, snapshot.endpoint, None if at is None else utc_text(at), snapshot.context)
+    return result.SnapshotSide(snapshot.kind, snapshot.endpoint, None if at is None else utc_text(at), snapshot.context)
 
 
-def _topic_diffs(names: Iterable[str], before: ClusterSnapshot, after: ClusterSnapshot) -> Iterator[TopicDiff]:
+def _topic_diffs(names: Iterable[str], before: ClusterSnapshot, after: ClusterSnapshot) -> Iterator[result.TopicDiff]:
     subscribers: dict[str, set[str]] = {}
     for group in (*before.groups.values(), *after.groups.values()):
         for topic in group.topics or ():
@@ -102,10 +89,10 @@ def _topic_diffs(names: Iterable[str], before: ClusterSnapshot, after: ClusterSn
             yield found
 
 
-def _summary(topics: int, groups: Sequence[GroupDiff], routes: Sequence[TopicDiff]) -> DiffSummary:
+def _summary(topics: int, groups: Sequence[result.GroupDiff], routes: Sequence[result.TopicDiff]) -> result.DiffSummary:
     changed = [group for group in groups if group.change != "same"]
     growths = [group.lag_growth for group in groups if group.lag_growth is not None]
-    return DiffSummary(
+    return result.DiffSummary(
         groups=len(groups),
         groups_changed=len(changed),
         groups_added=sum(group.change == "added" for group in changed),
@@ -128,10 +115,10 @@ def _summary(topics: int, groups: Sequence[GroupDiff], routes: Sequence[TopicDif
     )
 
 
-def _group_diff(name: str, before: GroupSide | None, after: GroupSide | None) -> GroupDiff:
+def _group_diff(name: str, before: GroupSide | None, after: GroupSide | None) -> result.GroupDiff:
     was, becomes = (None if side is None else side.summary for side in (before, after))
     if before is None or after is None:
-        return GroupDiff(name, _presence(before, after), was, becomes)
+        return result.GroupDiff(name, _presence(before, after), was, becomes)
     prediction, is_known = Prediction(before, after), before.strategy_known or after.strategy_known
     queues = tuple(queue_diffs(before, after, prediction))
     joined, left = _gone(after, before), _gone(before, after)
@@ -144,7 +131,7 @@ def _group_diff(name: str, before: GroupSide | None, after: GroupSide | None) ->
     growth = _steps((first.lag, then.lag) for first, then in both)
     produced = _steps((first.broker_offset, then.broker_offset) for first, then in both)
     consumed = _steps((_stored(first), _stored(then)) for first, then in both)
-    return GroupDiff(
+    return result.GroupDiff(
         group=name,
         change="changed" if changed else "same",
         before=was,
@@ -182,11 +169,11 @@ def _gone(one: GroupSide, other: GroupSide) -> tuple[str, ...]:
     return tuple(sort_client_ids(set(one.client_ids) - set(other.client_ids)))
 
 
-def _processes(before: GroupSide, after: GroupSide) -> Iterator[ProcessesDiff]:
+def _processes(before: GroupSide, after: GroupSide) -> Iterator[result.ProcessesDiff]:
     first, then = Counter(before.client_ids or ()), Counter(after.client_ids or ())
     for client_id in sort_client_ids(first.keys() & then.keys()):
         if first[client_id] != then[client_id]:
-            yield ProcessesDiff(client_id, first[client_id], then[client_id])
+            yield result.ProcessesDiff(client_id, first[client_id], then[client_id])
 
 
 def _only_topics(one: GroupSide, other: GroupSide) -> tuple[str, ...]:
@@ -202,7 +189,7 @@ def _strategy_changed(before: GroupSide, after: GroupSide, prediction: Predictio
     return bool(first and then) and set(first) != set(then)
 
 
-def _group_settings(before: GroupSide, after: GroupSide) -> Iterator[SettingDiff]:
+def _group_settings(before: GroupSide, after: GroupSide) -> Iterator[result.SettingDiff]:
     if before.offline or after.offline:  # no consumer reports settings
         return
     names = {"messageModel": "message_model", "consumeType": "consume_type", "consumeFromWhere": "consume_from_where"}
@@ -212,38 +199,38 @@ def _group_settings(before: GroupSide, after: GroupSide) -> Iterator[SettingDiff
         yield from _setting(f"sdk of {client_id}", was, becomes)
 
 
-def _setting(name: str, before: str | None, after: str | None) -> Iterator[SettingDiff]:
+def _setting(name: str, before: str | None, after: str | None) -> Iterator[result.SettingDiff]:
     if before != after:
-        yield SettingDiff(name, before, after)
+        yield result.SettingDiff(name, before, after)
 
 
 def _topic_diff(
     before: TopicRouteData | None, after: TopicRouteData | None, groups: Sequence[str] = ()
-) -> TopicDiff | None:
+) -> result.TopicDiff | None:
     either = after or before
     if either is None:
         return None
     first, then = _queues_of(before), _queues_of(after)
     pairs = ((name, first.get(name), then.get(name)) for name in sorted({*first, *then}, key=sort_key))
-    brokers = tuple(BrokerDiff(name, _presence(was, now), was, now) for name, was, now in pairs if was != now)
-    settings: tuple[SettingDiff, ...] = ()
+    brokers = tuple(result.BrokerDiff(name, _presence(was, now), was, now) for name, was, now in pairs if was != now)
+    settings: tuple[result.SettingDiff, ...] = ()
     if before is not None and after is not None:
         order = _setting("orderTopicConf", before.order_topic_conf, after.order_topic_conf)
         settings = (*order, *_setting("topicQueueMappingByBroker", _mapping(before), _mapping(after)))
     change = _presence(before, after)
     if change == "changed" and not brokers and not settings:
         return None
-    return TopicDiff(either.topic, change, brokers, settings, tuple(groups))
+    return result.TopicDiff(either.topic, change, brokers, settings, tuple(groups))
 
 
-def _presence(before: object | None, after: object | None) -> Presence:
+def _presence(before: object | None, after: object | None) -> result.Presence:
     return "added" if before is None else "removed" if after is None else "changed"
 
 
-def _queues_of(route: TopicRouteData | None) -> dict[str, BrokerQueues]:
+def _queues_of(route: TopicRouteData | None) -> dict[str, result.BrokerQueues]:
     brokers = {} if route is None else {name: data.broker_addrs for name, data in route.brokers_by_name().items()}
     return {
-        data.broker_name: BrokerQueues(
+        data.broker_name: result.BrokerQueues(
             data.read_queue_nums,
             data.write_queue_nums,
             data.perm,
@@ -262,7 +249,7 @@ def _mapping(route: TopicRouteData) -> str | None:
     return "; ".join(f"{broker}: {', '.join(map(str, sorted(found[broker])))}" for broker in sorted(found))
 
 
-def diff_findings(diff: SnapshotDiff) -> Iterator[Finding]:
+def diff_findings(diff: result.SnapshotDiff) -> Iterator[Finding]:
     before, after = diff.before, diff.after
     if before.taken_at is not None and after.taken_at is not None and before.taken_at > after.taken_at:
         text = f"{before.endpoint} was taken after {after.endpoint}: swap them to look forward"
@@ -288,7 +275,7 @@ def diff_findings(diff: SnapshotDiff) -> Iterator[Finding]:
                 yield each.brief
 
 
-def _group_findings(group: GroupDiff, before: ClusterSnapshot, facts: Group) -> Iterator[GroupFinding]:
+def _group_findings(group: result.GroupDiff, before: ClusterSnapshot, facts: Group) -> Iterator[GroupFinding]:
     evidence, name = GroupEvidence(facts), group.group
     unexplained, pending = _queues(group, "unexplained"), _queues(group, "pending")
     if unexplained:
@@ -314,7 +301,7 @@ def _group_findings(group: GroupDiff, before: ClusterSnapshot, facts: Group) -> 
         yield from found or (group_finding(_rewound(group, WARNING), name),)
 
 
-def _queues(group: GroupDiff, how: How) -> tuple[MessageQueue, ...]:
+def _queues(group: result.GroupDiff, how: result.How) -> tuple[MessageQueue, ...]:
     return tuple(queue.queue for queue in group.queues if queue.how == how)
 
 
@@ -328,6 +315,6 @@ def _of_queues(finding: Finding, queues: tuple[MessageQueue, ...], seen: Evidenc
     )
 
 
-def _rewound(group: GroupDiff, severity: Severity) -> Finding:
+def _rewound(group: result.GroupDiff, severity: Severity) -> Finding:
     text = f"the offsets of {counted(group.offsets_back, 'queue')} of group {group.group} went back"
     return Finding("offset-rewound", f"{text}: messages from there on are redelivered", group.group, severity)

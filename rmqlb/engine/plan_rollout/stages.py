@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
-from itertools import accumulate, combinations
+from itertools import combinations
 from math import comb
 
 from msgspec import Struct
@@ -22,8 +22,6 @@ from rmqlb.errors import DataError, UsageError
 from rmqlb.model.message_queue import MessageQueue, sort_client_ids
 from rmqlb.model.plan import MixedStage
 from rmqlb.model.route import TopicRouteData
-
-_ROUNDS, _STEPS = 30, 3_000_000
 
 
 class PairCosts(Struct, frozen=True):
@@ -101,30 +99,12 @@ def cheapest_steps(number: int, at_once: int, cost_of: Callable[[int, int], int]
     return order, cost
 
 
-def inserted_order(costs: PairCosts) -> list[int]:
-    """A good order for many consumers: the better of two starts, improved until no move of one consumer helps."""
-    starts = list(range(len(costs.single))), _greedy(costs)
-    return min((_improved(start, costs) for start in starts), key=lambda order: order_cost(order, costs))
+def greedy_order(costs: PairCosts) -> list[int]:
+    """A good order for many consumers: the next one is the consumer whose change costs least.
 
-
-def order_cost(order: Sequence[int], costs: PairCosts) -> int:
-    """The total cost of the stages between the first change and the last, one change at a time."""
-    gains = _gains(order, costs)
-    stages = list(accumulate((gains[consumer] for consumer in order), initial=costs.constant))
-    return sum(stages[1:-1])
-
-
-def _gains(order: Sequence[int], costs: PairCosts) -> list[int]:
-    """Consumer → the cost that its change adds to the stage before it."""
-    gains = list(costs.single)
-    for place, consumer in enumerate(order):
-        row = costs.pair[consumer]
-        gains[consumer] += sum(row[other] for other in order[:place])
-    return gains
-
-
-def _greedy(costs: PairCosts) -> list[int]:
-    gains, left, order = list(costs.single), list(range(len(costs.single))), []
+    With 20 to 100 consumers, the search for a better place of each consumer saves 1 to 6 % of the cost.
+    """
+    gains, left, order = list(costs.single), list(range(len(costs.single))), list[int]()
     while left:
         best = min(left, key=lambda consumer: gains[consumer])
         left.remove(best)
@@ -132,37 +112,6 @@ def _greedy(costs: PairCosts) -> list[int]:
         for consumer in left:
             gains[consumer] += costs.pair[consumer][best]
     return order
-
-
-def _improved(order: list[int], costs: PairCosts) -> list[int]:
-    """Put each consumer in turn where it costs least, for at most 30 rounds (fewer beyond some 300 consumers)."""
-    gains = _gains(order, costs)
-    for _ in range(max(2, min(_ROUNDS, _STEPS // len(order) ** 2))):
-        if not sum(_put_best(consumer, order, gains, costs) for consumer in range(len(order))):
-            break
-    return order
-
-
-def _put_best(consumer: int, order: list[int], gains: list[int], costs: PairCosts) -> bool:
-    """Move the consumer to its cheapest place, if cheaper than now.
-
-    A change one place later costs what the other adds without the consumer, less what the consumer adds.
-    """
-    row, was = costs.pair[consumer], order.index(consumer)
-    order.pop(was)
-    own, totals = costs.single[consumer], [0]
-    for place, other in enumerate(order):
-        totals.append(totals[-1] + gains[other] - (row[other] if place >= was else 0) - own)
-        own += row[other]
-    best = min(totals)
-    place = was if totals[was] == best else totals.index(best)
-    order.insert(place, consumer)
-    for other in order[place + 1 : was + 1]:
-        gains[other] += row[other]
-    for other in order[was:place]:
-        gains[other] -= row[other]
-    gains[consumer] = costs.single[consumer] + sum(row[other] for other in order[:place])
-    return place != was
 
 
 EXACT_CONSUMERS = 18  # their 262,144 stages are searched in a quarter of a second; each further one doubles that
@@ -377,7 +326,7 @@ def least_overlap(known: Overlaps, at_once: int) -> LeastOverlap | None:
     number, pairs = len(known.client_ids), known.pairs
     is_least = number <= EXACT_CONSUMERS
     if pairs is not None:
-        order = least_order(cost_of_each(pairs), at_once) if is_least else inserted_order(pairs)
+        order = least_order(cost_of_each(pairs), at_once) if is_least else greedy_order(pairs)
     elif is_least and known.work << number <= EXACT_WORK:
         order = least_order([sum(known.counts(changed)) for changed in range(1 << number)], at_once)
     else:

@@ -9,23 +9,22 @@ from collections.abc import Iterable, Iterator
 from html import escape
 from importlib.resources import files
 from string import Template
-from xml.etree import ElementTree as ET
 
 from rmqlb.model.result import NO_CODE, Finding
 from rmqlb.model.snapshot import ClusterSnapshot
-from rmqlb.views.columns import RIGHT, Cell, Column
-from rmqlb.views.formats.palette import SIGNS
+from rmqlb.views.columns import RIGHT, Cell, Column, painted
+from rmqlb.views.formats.palette import SIGNS, owner_css
 from rmqlb.views.formats.people import cell_text, for_people
 from rmqlb.views.formats.text import fit_for_xml
-from rmqlb.views.pictures import drawn
 from rmqlb.views.report import BETWEEN, Block, Report, Section, utc_text
 
 _SIDES = {**dict.fromkeys(RIGHT, "n"), "strip": "s", "bar": "s"}
 """Kind of a column → the class of its cells; `m` marks a row, and `l` has room for a long text."""
 _MOST_ROWS = 2000
+_STRIP = 120  # characters of a picture
 _SHORT = 40  # characters of a cell that need no second line
 _LEFT_TO_MACHINES = ("intervals",)
-"""Sections that the picture shows."""
+"""Sections that the timeline shows."""
 _CLASSES = {
     "error": "error",
     "warning": "warning",
@@ -44,14 +43,13 @@ def html_page(report: Report, command: str, snapshot: ClusterSnapshot, findings:
     whole = report.only((), screen=True, everything=True).with_findings(findings)
     sections = [each for each in whole.sections if each.name not in _LEFT_TO_MACHINES]
     closed = {place for place, each in enumerate(sections) if each.named_only or each.audience == "scripts"}
-    parts = [
-        (place in closed, "\n".join(_section(each, place, place in closed))) for place, each in enumerate(sections)
-    ]
+    parts = [(place in closed, "\n".join(_section(each, place in closed))) for place, each in enumerate(sections)]
     details = [f"<p>{_text(line)}</p>" for line in report.details]
     source = filter(None, (f"rmqlb {command}", snapshot.endpoint, utc_text(snapshot.taken_at)))
     page = Template(files(__package__).joinpath("page.html").read_text(encoding="utf-8"))
     return page.substitute(
         title=_text(report.facts[0]),
+        owners=owner_css(),
         grave=_CLASSES.get(whole.grave, ""),
         lead=_lead(report, whole.findings),
         shown="\n".join(text for is_closed, text in parts if not is_closed),
@@ -72,15 +70,11 @@ def _lead(report: Report, findings: Iterable[Finding]) -> str:
     return "\n".join([*facts, *shown, *_closed("more findings", others)])
 
 
-def _section(whole: Section, place: int, is_closed: bool) -> Iterator[str]:
+def _section(whole: Section, is_closed: bool) -> Iterator[str]:
     if whole.blocks is not None:
         title, lines = whole.title, [line for block in whole.blocks for line in _block(block)]
-    elif whole.over_time is not None:
-        picture = ET.tostring(drawn(whole.over_time, key=str(place)), encoding="unicode", method="html")
-        title = f"timeline of {whole.over_time.group}" if is_closed else ""
-        lines = [f'<div class="scroll" tabindex="0">{picture}</div>']
     else:
-        section = for_people(whole)
+        section = for_people(whole.draw(_STRIP) if whole.draw is not None else whole)
         title, lines = section.title, list(_table(section)) if section.rows else []
     if is_closed:
         yield from _closed(title or whole.name, lines)
@@ -134,7 +128,11 @@ def _cell(column: Column, title: str, side: str, cell: Cell) -> str:
     named = column.kind in ("sign", "change")
     is_wrong = column.kind == "owners" and isinstance(cell, tuple) and len(cell) != 1
     colour = "error" if is_wrong else _CLASSES.get(str(cell), "") if named else ""
-    text = _text(cell_text(column, cell))
+    plain = cell_text(column, cell)
+    parts = (
+        f'<span class="{style}">{escape(fit_for_xml(part))}</span>' for part, style in painted(column, cell, plain)
+    )
+    text = "".join(parts) or _text(plain)
     classes = " ".join(filter(None, (side or ("l" if len(text) > _SHORT else ""), colour)))
     return f'<td class="{classes}" data-column="{title}">{text}</td>'
 

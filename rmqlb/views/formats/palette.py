@@ -6,7 +6,7 @@ SIGNS = {"error": "✗", "warning": "!", "lagging": "!", "info": "i", "unknown":
 """Severity of a finding, or status of a group → its sign."""
 STYLES = {"error": "bold red", "warning": "yellow", "lagging": "yellow", "inOrder": "green"}
 BAD = "bold white on red"
-WARN = "bold red"
+OUTAGE = "outage"
 COLOURS = ("#77aadd", "#ee8866", "#eedd88", "#ffaabb", "#99ddff", "#44bb99", "#bbcc33", "#c9b3e6")
 """Light enough for dark letters; the colour-blind can distinguish them (Paul Tol's light scheme, except the last)."""
 INK = "#20242a"
@@ -50,4 +50,13 @@ def owner_styles(color_system: str | None) -> Mapping[str, str]:
     of_sixteen = color_system in ("standard", "windows")
     colours, ink = (_OF_SIXTEEN, "black") if of_sixteen else (COLOURS, INK)
     styles = {owner_style(place): f"{ink} on {colour}" for place, colour in enumerate(colours)}
-    return styles | {overlap_style(place): f"bold {ink} on {colour}" for place, colour in enumerate(colours)}
+    styles |= {overlap_style(place): f"bold {ink} on {colour}" for place, colour in enumerate(colours)}
+    return styles | {OUTAGE: "bold red"}
+
+
+def owner_css() -> str:
+    """The same styles for a page, as classes."""
+    return "".join(
+        f".{owner_style(place)},.{overlap_style(place)}{{color:{INK};background:{colour}}}"
+        for place, colour in enumerate(COLOURS)
+    )

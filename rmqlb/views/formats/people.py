@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from itertools import groupby
-from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from rmqlb.views.columns import CHANGE_SIGNS, RIGHT, Cell, Column, PaintedText
+from rmqlb.views.columns import CHANGE_SIGNS, RIGHT, Cell, Column, painted
 from rmqlb.views.formats.blocks import (
     markdown_blocks,
     markdown_lead,
@@ -211,10 +209,8 @@ def _cell(column: Column, cell: Cell, labels: Mapping[str, str]) -> Text:
     from rich.text import Text
 
     text = _text(column, cell, labels)
-    if column.styles or isinstance(cell, PaintedText):
-        styles = cell.styles if isinstance(cell, PaintedText) else [column.styles.get(each, "") for each in text]
-        runs = groupby(zip(text, styles, strict=True), key=itemgetter(1))
-        return Text.assemble(*(("".join(character for character, _ in run), style) for style, run in runs))
+    if parts := list(painted(column, cell, text)):
+        return Text.assemble(*parts)
     if column.kind == "owners":
         return Text(text, style=STYLES["error"] if isinstance(cell, tuple) and len(cell) != 1 else "")
     return Text(text, style=_STYLES_OF.get(column.kind, {}).get(str(cell), ""))

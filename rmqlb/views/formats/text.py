@@ -13,7 +13,7 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", 
 """The last four are the wide forms of the first four, which spreadsheets accept."""
 _MARKDOWN = r"[\\|<\[`*]|(?<![^\W_])_|_(?![^\W_])|~(?=\S)|(?<=\S)~|&(?=[#\w])"
 """Underscores between letters or digits, tildes between blanks and a lone `&` mean nothing and stay readable."""
-_NOT_XML = {0xFFFE: "\\ufffe", 0xFFFF: "\\uffff"}
+NOT_XML = {0xFFFE: "\\ufffe", 0xFFFF: "\\uffff"}
 
 
 def visible(text: str) -> str:
@@ -89,7 +89,7 @@ def fit_for_xml(text: str) -> str:
     >>> fit_for_xml("a\x1b[31m\u202e\uffff<")
     'a\\x1b[31m\\u202e\\uffff<'
     """
-    return visible(text).translate(_NOT_XML)
+    return visible(text).translate(NOT_XML)
 
 
 @cache
