@@ -145,7 +145,7 @@ class DashboardReads:
         answer = self._http.get(path, params)
         if _asks_for_login(answer):
             if self._credentials is None:
-                hint = "name the user with --user or in the URL, the password in RMQLB_PASSWORD or --password-file"
+                hint = "name the user with --user, and give the password in RMQLB_PASSWORD or --password-file"
                 raise EndpointError(f"{self.endpoint} asks for a login", hint=hint, code="login-needed")
             with self._login:  # one request logs in; the session's cookie then serves all
                 answer = self._http.get(path, params)
@@ -250,7 +250,8 @@ class HttpClient:
         self._settings = settings
         self._base = base_url.rstrip("/")
         self._url = urlsplit(self._base)
-        self._tls = tls_context(settings.ca_file) if self._url.scheme == "https" else None
+        tls = tls_context(settings.ca_file)  # refuses a file that is missing, whatever the scheme
+        self._tls = tls if self._url.scheme == "https" else None
         self._cookies: dict[str, str] = {}
 
     def get(self, path: str, params: Mapping[str, str] | None = None) -> Answer:

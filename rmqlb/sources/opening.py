@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from rmqlb.errors import EndpointError, UsageError
+from rmqlb.errors import UsageError
 from rmqlb.sources.formats.limits import DEFAULT_LIMIT
 from rmqlb.sources.source_text import is_login_without_scheme
 
@@ -22,9 +22,7 @@ if TYPE_CHECKING:
     from rmqlb.sources.native.wire import WireSettings
     from rmqlb.sources.pace import Deadline, Pace, SilentServers
 
-_NAME_SERVER_PATH = "/rocketmq/nsaddr"
 _NAME_SERVER_PORT = 9876
-_LONGEST_ADDRESS_LIST = 64 * 1024
 DEADLINE_S = 60.0  # default for all reads of one reading
 _ALMOST = r"(?i)\s*(https?|rocketmqs?):/*(?=[^/].*@)"
 """A mistyped URL must not count as a file: errors have a file's whole name, and a URL may hold a password."""
@@ -76,7 +74,7 @@ def open_source(text: str, access: Access) -> DumpSource | LiveSource:
     if scheme is None and ":" in text and is_login_without_scheme(text):
         raise UsageError(
             "the source names a user and perhaps a password, but is neither a URL nor a file",
-            hint="write https://USER@HOST for a Dashboard and give the password in RMQLB_PASSWORD or --password-file",
+            hint="write https://HOST --user USER for a Dashboard; the password comes from RMQLB_PASSWORD",
         )
     if scheme is None:
         from rmqlb.sources.dump import DumpSource
@@ -152,54 +150,20 @@ def _named(text: str, access: Access, *, tls: bool = False) -> LiveSource:
     return _native(_name_servers(text.partition("://")[2]), access, tls=tls)
 
 
-def _over_http(text: str, access: Access) -> LiveSource:
-    return _address_server(text, access) if text.endswith(_NAME_SERVER_PATH) else _dashboard(text, access)
-
-
-def _address_server(url: str, access: Access) -> LiveSource:
-    """The NameServers that an address server lists in plain text (`TopAddressing.fetchNSAddr`).
-
-    Raises UsageError for an access key over plain HTTP: an impostor of the address server would choose the hosts that
-    get signed requests.
-    """
-    from rmqlb.sources.dashboard import HttpClient, HttpSettings
-
-    url, _ = _without_login(url)
-    http = HttpClient(
-        url, HttpSettings(access.timeout, access.retries, access.ca_file, max_bytes=_LONGEST_ADDRESS_LIST)
-    )
-    answer = http.get("")
-    if answer.status != 200:
-        raise EndpointError(f"{answer.where}: HTTP {answer.status}", hint="is this an address server?")
-    text = answer.body.decode("utf-8", "replace").strip()
-    try:
-        servers = _name_servers(text)
-    except UsageError:
-        hint = "expected HOST:PORT;HOST:PORT; a Dashboard's own URL ends before /rocketmq"
-        raise EndpointError(f"{answer.where}: not a list of NameServers: {text[:60]!r}", hint=hint) from None
-    if access.access_key is not None and not url.lower().startswith("https:"):
-        raise UsageError(
-            "requests are not signed for hosts that an address server names over plain HTTP",
-            hint=f"use the address server's https:// URL, or accept its hosts: -s rocketmq://{','.join(servers)}",
-            code="hosts-over-http",
-        )
-    return _native(servers, access, tls=False)
-
-
 def _dashboard(text: str, access: Access) -> LiveSource:
     from rmqlb.sources.dashboard import Credentials, DashboardReads, HttpSettings
 
-    url, named = _without_login(text)
-    user, password = named or access.user, access.password
+    user, password = access.user, access.password
     credentials = Credentials(user, lambda: password(user)) if user and password else None
     deadline, _ = _reading(access)
     limits = access.timeout, access.retries, access.ca_file, access.tls_name, access.max_bytes
-    settings = HttpSettings(*limits, deadline=deadline)
-    return _live(DashboardReads(url, settings, credentials), access, tls=False)
+    reads = DashboardReads(_checked(text), HttpSettings(*limits, deadline=deadline), credentials)
+    return _live(reads, access, tls=False)
 
 
-def _without_login(text: str) -> tuple[str, str | None]:
-    from urllib.parse import unquote, urlsplit, urlunsplit
+def _checked(text: str) -> str:
+    """The URL without what follows its path (raises UsageError)."""
+    from urllib.parse import urlsplit, urlunsplit
 
     try:
         parts = urlsplit(text)
@@ -210,20 +174,19 @@ def _without_login(text: str) -> tuple[str, str | None]:
         raise UsageError(f"the source is not a URL: {problem}") from None
     if not host:
         raise UsageError(f"the source {parts.scheme}://… names no host", hint="write http://HOST:8082")
-    if parts.password is not None:
+    if parts.username is not None:
         raise UsageError(
-            "the source's URL holds a password, which others can see in the process list and the shell's history",
-            hint="keep the user, and give the password in RMQLB_PASSWORD or --password-file",
+            "the source's URL holds a login, which others can see in the process list and the shell's history",
+            hint="name the user with --user, and give the password in RMQLB_PASSWORD or --password-file",
             code="password-in-url",
         )
     netloc = (f"[{host}]" if ":" in host else host) + ("" if port is None else f":{port}")
-    user = unquote(parts.username) if parts.username else None
-    return urlunsplit((parts.scheme, netloc, parts.path, "", "")), user
+    return urlunsplit((parts.scheme, netloc, parts.path, "", ""))
 
 
 OPENERS: Mapping[str, Callable[[str, Access], LiveSource]] = {
     "rocketmq": _named,
     "rocketmqs": partial(_named, tls=True),
-    "http": _over_http,
-    "https": _over_http,
+    "http": _dashboard,
+    "https": _dashboard,
 }  # scheme → opener, for the schemes of `source_text.LIVE`
