@@ -17,8 +17,6 @@ def utc_now() -> datetime:
 class NothingToAsk:
     """A source without a broker or consumer to ask."""
 
-    live = False
-
     def ask_offsets(self, *_: object) -> States | None:
         return None
 
