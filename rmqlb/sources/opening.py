@@ -165,10 +165,11 @@ def _address_server(url: str, access: Access) -> LiveSource:
     from rmqlb.sources.dashboard import HttpClient, HttpSettings
 
     url, _ = _without_login(url)
-    http = HttpClient(
-        url, HttpSettings(access.timeout, access.retries, access.ca_file, max_bytes=_LONGEST_ADDRESS_LIST)
-    )
-    answer = http.get("")
+    http = HttpClient(url, HttpSettings(access.timeout, access.retries, access.ca_file, _LONGEST_ADDRESS_LIST))
+    try:
+        answer = http.get("")
+    finally:
+        http.close()
     if answer.status != 200:
         raise EndpointError(f"{answer.where}: HTTP {answer.status}", hint="is this an address server?")
     text = answer.body.decode("utf-8", "replace").strip()
@@ -193,8 +194,7 @@ def _dashboard(text: str, access: Access) -> LiveSource:
     user, password = named or access.user, access.password
     credentials = Credentials(user, lambda: password(user)) if user and password else None
     deadline, _ = _reading(access)
-    limits = access.timeout, access.retries, access.ca_file, access.tls_name, access.max_bytes
-    settings = HttpSettings(*limits, deadline=deadline)
+    settings = HttpSettings(access.timeout, access.retries, access.ca_file, access.max_bytes, deadline=deadline)
     return _live(DashboardReads(url, settings, credentials), access, tls=False)
 
 

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import socketserver
+import ssl
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from threading import Thread
+from typing import Any
 
 import pytest
+import trustme
 
 from rmqlb.cli.exit_codes import ExitCode
 from rmqlb.errors import EndpointError, UsageError
@@ -128,7 +135,8 @@ def test_the_first_line_and_the_exit_code_say_whether_it_works() -> None:
         part = exits(ExitCode.DATA, "-n", f"{a.address};{nowhere}", *one)
         assert part.endswith(f"works, except for {nowhere}, broker-b: 2 of 9 checks fail, 5 not tried")
         assert exits(ExitCode.ENDPOINT, "-n", nowhere).startswith(f"rocketmq://{nowhere} does not work: cannot connect")
-        assert "the connection broke" in exits(ExitCode.ENDPOINT, "-s", f"http://{a.address}")
+        http = exits(ExitCode.ENDPOINT, "-s", f"http://{a.address}")
+        assert http.endswith(f"does not work: {a.address} speaks RocketMQ's protocol, not HTTP")
     assert exits(0, "-s", EXAMPLE).endswith("works: 2 checks passed")
     assert exits(ExitCode.DATA, "-s", "no-such.json").startswith("no-such.json does not work: cannot read")
 
@@ -203,3 +211,88 @@ def test_an_address_server_that_lists_nothing_is_an_error() -> None:
             http.faults["/rocketmq/nsaddr"] = giving(body, 404 if body == b"x" else 200)
             with pytest.raises(EndpointError):
                 open_source(f"{http.url}/rocketmq/nsaddr", PLAIN)
+
+
+SCHEMES = ("rocketmq", "rocketmqs", "http", "https")
+SAID: dict[str, Callable[[str], str]] = {
+    "rocketmq": "{} speaks RocketMQ's protocol".format,
+    "rocketmqs": "{} speaks RocketMQ's protocol over TLS".format,
+    "http": "{} speaks HTTP, not RocketMQ's protocol".format,
+    "https": "{} speaks HTTPS, not RocketMQ's protocol".format,
+}
+OVER_TLS = {("rocketmq", "rocketmqs"): "accepts only TLS", ("rocketmqs", "rocketmq"): "does not use TLS",
+            ("http", "https"): "accepts only TLS", ("https", "http"): "does not use TLS"}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def servers(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    ca, context = trustme.CA(), ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    ca.issue_cert("127.0.0.1").configure_cert(context)
+    ca.cert_pem.write_to_path(path := tmp_path_factory.mktemp("ca") / "ca.pem")
+    with remoting() as a, remoting(tls=context) as b, dashboard() as c, dashboard(tls=context) as d:
+        yield str(path), dict(zip(SCHEMES, [a.address, b.address, c.url[7:], d.url[8:]], strict=True))
+
+
+@every_case(("typed", "real"), [(typed, real) for typed in SCHEMES for real in SCHEMES])
+def test_another_protocol_than_the_schemes_is_named(typed: str, real: str, servers: Any) -> None:
+    ca_file, addresses = servers
+    where = addresses[real]
+    source = open_source(f"{typed}://{where}", Access(timeout=1.0, retries=0, ca_file=ca_file))
+    if typed == real:
+        assert source.fetch(Wanted(topics=("OrderEvents",))).routes
+        return
+    with pytest.raises(EndpointError) as raised:
+        source.fetch(Wanted(topics=("OrderEvents",)))
+    assert raised.value.code == "wrong-protocol"
+    said = f"{where} {OVER_TLS[typed, real]}" if (typed, real) in OVER_TLS else SAID[real](where)
+    assert raised.value.message.startswith(said)
+    assert (raised.value.hint or "").startswith(f"write -s {real}://{where}")
+
+
+def test_a_certificate_that_is_not_trusted_leads_to_no_other_protocol(servers: Any) -> None:
+    """A default NameServer takes TLS and plain requests: nobody is told to leave TLS out."""
+    _, addresses = servers
+    for scheme in ("rocketmqs", "https"):
+        with pytest.raises(EndpointError) as raised:
+            open_source(f"{scheme}://{addresses[scheme]}", Access(timeout=1.0, retries=0)).fetch(Wanted(topics=("T",)))
+        assert raised.value.code == "tls-failed"
+
+
+HTTP2_SETTINGS = bytes.fromhex("000012040000000000000300000064000400100000000600002000")
+"""The frame that a gRPC server sends first: its length, type 4, no flags, stream 0, and three settings."""
+
+
+@contextmanager
+def grpc_server(context: ssl.SSLContext | None = None) -> Iterator[str]:
+    class Greeting(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            with suppress(OSError):
+                connection = self.request if context is None else context.wrap_socket(self.request, server_side=True)
+                connection.sendall(HTTP2_SETTINGS)
+                connection.recv(1024)
+                connection.close()
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Greeting) as server:
+        server.daemon_threads = True
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield f"127.0.0.1:{server.server_address[1]}"
+        server.shutdown()
+
+
+@every_case(("scheme", "over_tls", "said"), [
+    ("rocketmq", False, "speaks gRPC, not RocketMQ's protocol"),
+    ("http", False, "speaks gRPC, not HTTP"),
+    ("rocketmq", True, "speaks gRPC over TLS, not RocketMQ's protocol"),
+    ("rocketmqs", True, "speaks gRPC over TLS, not RocketMQ's protocol over TLS"),
+    ("https", True, "speaks gRPC over TLS, not HTTPS"),
+])  # fmt: skip
+def test_a_proxys_port_for_grpc_is_named(scheme: str, over_tls: bool, said: str, tmp_path: Path) -> None:
+    ca, context = trustme.CA(), ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    ca.issue_cert("127.0.0.1").configure_cert(context)
+    ca.cert_pem.write_to_path(path := tmp_path / "ca.pem")
+    with grpc_server(context if over_tls else None) as where:
+        source = open_source(f"{scheme}://{where}", Access(timeout=1.0, retries=0, ca_file=str(path)))
+        with pytest.raises(EndpointError) as raised:
+            source.fetch(Wanted(topics=("T",)))
+    assert (raised.value.code, raised.value.message) == ("wrong-protocol", f"{where} {said}")
+    assert raised.value.hint == "name the NameServers, -n HOST:9876; a Proxy's remoting port goes to --proxy HOST:8080"
