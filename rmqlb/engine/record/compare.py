@@ -101,11 +101,7 @@ def gained_at(one: QueueTimeline) -> float | None:
 
 
 def placed(seen: tuple[float, float], predicted: tuple[float, float], tolerance: float) -> result.Outcome:
-    """Whether a moment in one interval is clearly before or after a moment in the other, in any one unit.
-
-    >>> placed((5, 6), (6, 7), 0), placed((5, 6), (8, 9), 1), placed((5, 6), (2, 3), 1)
-    ('as-predicted', 'earlier', 'later')
-    """
+    """Whether a moment in one interval is clearly before or after a moment in the other, in any one unit."""
     if seen[1] < predicted[0] - tolerance:
         return "earlier"
     return "later" if seen[0] > predicted[1] + tolerance else "as-predicted"
