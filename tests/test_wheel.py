@@ -46,7 +46,7 @@ def test_it_is_pure_and_small_and_says_what_it_needs(wheel: Path) -> None:
     assert text(wheel, "entry_points.txt").split() == ["[console_scripts]", "rmqlb", "=", "rmqlb.__main__:run"]
     required = [line for line in metadata.splitlines() if line.startswith("Requires-Dist: ")]
     always = {line.split()[1].rstrip("<>=!,.0123456789") for line in required if "extra ==" not in line}
-    assert always == {"typer", "rich", "tabulate[widechars]", "pyyaml", "msgspec"}
+    assert always == {"typer", "rich", "httpx", "httpcore", "tabulate[widechars]", "pyyaml", "msgspec"}
 
 
 def test_it_has_every_module_and_nothing_that_is_not_for_users(wheel: Path) -> None:

@@ -99,11 +99,7 @@ def _unread(name: str, writes: int, request: TopicRequest) -> UsageError:
 
 
 def describe(request: TopicRequest) -> tuple[str, ...]:
-    """The changes in words.
-
-    >>> describe(TopicRequest(queues=16, drain_brokers=("b",)))
-    ('16 queues per broker', 'drain broker b')
-    """
+    """The changes in words."""
     lines = [] if request.move_to_cluster is None else [f"move to cluster {request.move_to_cluster}"]
     lines += [f"add broker {broker.name}" for broker in request.add_brokers]
     lines += [] if request.queues is None else [f"{counted(request.queues, 'queue')} per broker"]
@@ -539,12 +535,7 @@ def _leaving(topic: str, keys: Sequence[KeyQueue], sdk: str) -> dict[MessageQueu
 
 
 def leaving_shares(before: Sequence[MessageQueue], after: Sequence[MessageQueue]) -> dict[MessageQueue, float]:
-    """The share of each queue's evenly distributed hashes that leave the queue, by hash % n.
-
-    >>> a = [MessageQueue("T", "a", i) for i in range(4)]
-    >>> list(leaving_shares(a[:1], a).values()), list(leaving_shares(a[:2], a[:3]).values())
-    ([0.75], [0.6666666666666666, 0.6666666666666666])
-    """
+    """The share of each queue's evenly distributed hashes that leave the queue, by hash % n."""
     if not after:
         return dict.fromkeys(before, 1.0)
     rounds = lcm(len(before), len(after)) // max(len(before), 1)
@@ -555,12 +546,7 @@ def leaving_shares(before: Sequence[MessageQueue], after: Sequence[MessageQueue]
 
 
 def uniform_share(before: Sequence[MessageQueue], after: Sequence[MessageQueue]) -> float:
-    """The share of all evenly distributed hashes that change their queue.
-
-    >>> a = [MessageQueue("T", "a", i) for i in range(8)]
-    >>> uniform_share(a[:4], a), uniform_share(a, a[:4]), uniform_share(a[:2], a[:3]), uniform_share(a, a)
-    (0.5, 0.5, 0.6666666666666666, 0.0)
-    """
+    """The share of all evenly distributed hashes that change their queue."""
     if not before:
         return 0.0 if not after else 1.0
     return sum(leaving_shares(before, after).values()) / len(before)

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
 from typing import IO
 
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+_LEFTOVER = re.compile(r"\.(?P<name>.+)\.[0-9a-f]+\.part")
+_ABANDONED_S = 3600.0  # without a change; its writer, which adds within seconds, was killed
 
 
 def replace_file(path: str, text: str, *, mode: int | None = None) -> None:
@@ -23,10 +28,14 @@ def new_file(path: str, *, mode: int | None = None, durable: bool = True) -> Ite
 
     An interrupt leaves the old file or the new one, and nothing else. A symbolic link is replaced, not followed. By
     default the mode is that of the replaced file, or the umask's; a durable file is synced to the disk. A kill leaves a
-    hidden `.NAME.SUFFIX.part`.
+    hidden `.NAME.SUFFIX.part`, which a run removes an hour later.
     """
     kept = _mode(path) if mode is None else mode
     folder, name = os.path.split(path)
+    for leftover, of in _leftovers(folder):
+        if of == name:
+            with suppress(OSError):
+                os.unlink(leftover)
     # A process ID would not be unique: in a container every run has the same one.
     partial = os.path.join(folder, f".{name}.{os.urandom(8).hex()}.part")
     descriptor = os.open(partial, _NEW_FILE, 0o666 if kept is None else kept & 0o600)
@@ -52,6 +61,18 @@ def make_private_folder(path: str) -> None:
         make_private_folder(parent)
     with suppress(FileExistsError):
         os.mkdir(path, 0o700)
+
+
+@cache
+def _leftovers(folder: str) -> tuple[tuple[str, str], ...]:
+    """Files of killed writers and the names that they were for; cached for a run."""
+    latest, found = time.time() - _ABANDONED_S, []
+    with suppress(OSError, ValueError), os.scandir(folder or ".") as entries:  # the writer tells why it is unusable
+        for entry in entries:
+            match = _LEFTOVER.fullmatch(entry.name)
+            if match and entry.is_file(follow_symlinks=False) and entry.stat(follow_symlinks=False).st_mtime < latest:
+                found.append((entry.path, match["name"]))
+    return tuple(found)
 
 
 def _mode(path: str) -> int | None:

@@ -6,19 +6,20 @@ with HTTP 200 and a `status` other than 0 in the envelope.
 
 from __future__ import annotations
 
-import io
 import json
+import math
 import random
 import re
+import ssl
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import partial
-from http.client import HTTPConnection, HTTPException, HTTPResponse
 from typing import Any
-from urllib.parse import quote, urlencode, urlsplit
+
+import httpcore
+import httpx
 
 from rmqlb.errors import DocumentError, EndpointError, ProtocolError
 from rmqlb.model.group import Seen, States
@@ -26,8 +27,9 @@ from rmqlb.model.snapshot import RouteSighting, Unread
 from rmqlb.remoting.codes import ResponseCode
 from rmqlb.sources.formats import documents as docs
 from rmqlb.sources.formats.limits import DEFAULT_LIMIT, collect, inflate, require_few_values
-from rmqlb.sources.native.wire import TimedSocket, not_connected, tls_context
+from rmqlb.sources.native.wire import tls_context
 from rmqlb.sources.pace import NO_DEADLINE, Deadline, PassingFault, reason, wait_before_retry
+from rmqlb.sources.protocols import SUSPECT, wrong_protocol
 from rmqlb.sources.source import Refused, redact_secrets, utc_now
 
 READ_PATHS = frozenset(
@@ -63,6 +65,8 @@ class DashboardReads:
         self._http = HttpClient(self.endpoint, settings)
         self._clock = clock
         self._login = threading.Lock()
+        self._has_answered = False
+        self._status = 0  # of the last answer
         self.date: str | None = None  # of the last answer, as in its header
 
     def topics(self) -> list[str]:
@@ -133,13 +137,27 @@ class DashboardReads:
         return []
 
     def close(self) -> None:
-        """Nothing stays open between two requests."""
+        self._http.close()
 
     def _read(self, path: str, params: dict[str, str], kind: type[docs.Document], detail: str = "") -> docs.Document:
         return docs.convert(self._data(path, params), kind, self.endpoint + path + detail)
 
     def _data(self, path: str, params: dict[str, str]) -> object:
-        """The data in the envelope, after a login where requested."""
+        """The data in the envelope, after a login where requested; the first failure names a wrong protocol."""
+        try:
+            found = self._envelope(path, params)
+        except EndpointError as error:
+            is_suspect = error.code in SUSPECT and error.code != "protocol"
+            if self._has_answered or not (is_suspect or self._status == 400):
+                raise
+            url, trusted = httpx.URL(self.endpoint), error.code != "tls-failed"
+            port = url.port or (443 if url.scheme == "https" else 80)
+            wrong = wrong_protocol(url.scheme, f"{url.host}:{port}", url.host, port, self._http.rest, trusted=trusted)
+            raise wrong or error from None
+        self._has_answered = True
+        return found
+
+    def _envelope(self, path: str, params: dict[str, str]) -> object:
         if path not in READ_PATHS:
             raise AssertionError(f"{path} is not on the list of reads")
         answer = self._http.get(path, params)
@@ -152,7 +170,7 @@ class DashboardReads:
                 if _asks_for_login(answer):
                     log_in(self._http, self._credentials, self.endpoint)
                     answer = self._http.get(path, params)
-        self.date = answer.headers.get("date")
+        self.date, self._status = answer.headers.get("date"), answer.status
         return _open(answer)
 
 
@@ -191,7 +209,10 @@ def _open(answer: Answer) -> object:
     return envelope["data"]
 
 
-_CHUNK = 1 << 16
+# httpx does not limit the whole answer: a server that sends a byte per second, or 300 KB that unpack to 300 MB, would
+# block it or fill the memory. So each attempt has a deadline for all reads of its socket; bodies are requested
+# unpacked, counted on receipt, and unpacked here if need be.
+
 _TRY_AGAIN = frozenset({429, 502, 503, 504})
 
 
@@ -200,7 +221,6 @@ class HttpSettings:
     timeout: float = 5.0  # seconds of one attempt, from connecting to the last byte
     retries: int = 2
     ca_file: str | None = None  # the only trusted CA certificates; None is the system's
-    tls_name: str | None = None  # name expected in the certificate; None is the host's own
     max_bytes: int = DEFAULT_LIMIT
     sleep: Callable[[float], None] = time.sleep
     jitter: Callable[[], float] = random.random
@@ -215,44 +235,26 @@ class Answer:
     body: bytes = field(repr=False)
 
 
-class _Socket(io.RawIOBase):
-    """A connection as http.client uses one, whose operations end by a deadline."""
-
-    def __init__(self, connection: TimedSocket, deadline: Deadline) -> None:
-        self._connection, self._deadline = connection, deadline
-
-    def sendall(self, data: bytes) -> None:
-        self._connection.send(data, self._deadline)
-
-    def makefile(self, _: str) -> io.BufferedReader:
-        return io.BufferedReader(self)
-
-    def close(self) -> None:
-        """Stay open: http.client closes its socket before it reads the answer."""
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        data = self._connection.receive(self._deadline, len(buffer))
-        buffer[: len(data)] = data
-        return len(data)
-
-
 class HttpClient:
-    """A client of one endpoint, with a connection per request; thread-safe (raises UsageError).
-
-    The whole answer has a deadline: otherwise a server that sends a byte per second would block it. Bodies are
-    requested unpacked, counted on receipt, and unpacked here if need be: 300 KB may unpack to 300 MB.
-    """
+    """A client of one endpoint; thread-safe (raises UsageError)."""
 
     def __init__(self, base_url: str, settings: HttpSettings) -> None:
         self._settings = settings
         self._base = base_url.rstrip("/")
-        self._url = urlsplit(self._base)
-        tls = tls_context(settings.ca_file)  # refuses a file that is missing, whatever the scheme
-        self._tls = tls if self._url.scheme == "https" else None
-        self._cookies: dict[str, str] = {}
+        self._client = httpx.Client(
+            transport=_BoundedTransport(tls_context(settings.ca_file)),
+            timeout=settings.timeout,
+            trust_env=False,
+            headers={"Accept": "application/json", "Accept-Encoding": "identity", "User-Agent": "rmqlb"},
+        )
+
+    @property
+    def rest(self) -> float:
+        """Seconds that one more request may take."""
+        return min(self._settings.timeout, self._settings.deadline.rest)
+
+    def close(self) -> None:
+        self._client.close()
 
     def get(self, path: str, params: Mapping[str, str] | None = None) -> Answer:
         """Read, with retries on transient faults (raises EndpointError, ProtocolError)."""
@@ -262,7 +264,7 @@ class HttpClient:
             settings.deadline.must_leave(what=f"{where}: no answer")
             last, wait = attempt == settings.retries, "0"
             try:
-                answer = self._once("GET", path, f"?{urlencode(params)}" if params else "")
+                answer = self._once("GET", path, params=dict(params or {}))
             except PassingFault as fault:
                 settings.deadline.must_leave(what=f"{where}: no answer")
                 if last:
@@ -275,61 +277,107 @@ class HttpClient:
             wait_before_retry(attempt, settings.sleep, settings.jitter, requested=requested)
             attempt += 1
 
-    def post(self, path: str, body: str, kind: str, headers: Mapping[str, str]) -> Answer:
+    def post(
+        self, path: str, *, json: object = None, form: dict[str, str] | None = None, headers: dict[str, str]
+    ) -> Answer:
         """Send once, without retries: only for the login."""
         try:
-            return self._once("POST", path, body=body, headers={"Content-Type": kind, **headers})
+            return self._once("POST", path, json=json, data=form, headers=headers)
         except PassingFault as fault:
             raise fault.error from None
 
-    def _once(
-        self, method: str, path: str, query: str = "", body: str | None = None, headers: Mapping[str, str] | None = None
-    ) -> Answer:
-        settings, url, where = self._settings, self._url, f"{method} {self._base}{path}"
-        deadline = Deadline(min(settings.timeout, settings.deadline.rest))
+    def _once(self, method: str, path: str, **arguments: Any) -> Answer:
+        where = f"{method} {self._base}{path}"
+        settings = self._settings
+        _attempt.deadline = Deadline(min(settings.timeout, settings.deadline.rest))
         try:
-            host = (url.hostname or "").encode("idna").decode()
-            port = url.port or (443 if self._tls else 80)
-            connection = TimedSocket(host, port, deadline, self._tls, settings.tls_name)
-        except (OSError, ValueError) as error:
-            raise not_connected(where, error, settings.timeout) from None
-        own = {"Accept": "application/json", "User-Agent": "rmqlb", "Connection": "close"}
-        if self._cookies:
-            own["Cookie"] = "; ".join(f"{name}={value}" for name, value in self._cookies.items())
-        try:
-            asking = HTTPConnection(host, port)
-            asking.sock = _Socket(connection, deadline)
-            asking.request(method, quote(url.path + path) + query, body, {**own, **(headers or {})})
-            response = asking.getresponse()
-            answered = collect(iter(partial(response.read, _CHUNK), b""), settings.max_bytes, where)
-            return self._answer(where, response, answered)
-        except TimeoutError:
+            with self._client.stream(method, self._base + path, **arguments) as response:
+                body = collect(response.iter_raw(), settings.max_bytes, where)
+            encoding = response.headers.get("content-encoding", "identity").strip().lower()
+            if encoding not in ("", "identity", "gzip", "x-gzip", "deflate"):
+                raise ProtocolError(f"{where}: the answer is packed as {encoding[:40]!r}, which was not asked for")
+            if encoding not in ("", "identity"):
+                body = inflate(body, settings.max_bytes, where)
+            require_few_values(body, where, settings.max_bytes)
+            return Answer(where, response.status_code, dict(response.headers), body)
+        except httpx.TimeoutException:
             problem = f"{where}: no whole answer within {settings.timeout:g} s"
             hint = "a longer --source-timeout may help"
             raise PassingFault(EndpointError(problem, hint=hint, code="no-answer")) from None
-        except (HTTPException, OSError) as error:
-            hint = f"does it want https://, or is it a NameServer? then write -s rocketmq://{host}:{port}"
+        except (httpx.RemoteProtocolError, httpx.ReadError, httpx.WriteError, httpx.CloseError) as error:
             problem = f"{where}: the connection broke: {reason(error)}"
-            raise PassingFault(ProtocolError(problem, hint=hint, code="connection-broke")) from None
+            raise PassingFault(ProtocolError(problem, code="connection-broke")) from None
+        except (httpx.ConnectError, UnicodeError) as error:  # UnicodeError: IDNA of Python or httpx
+            if "CERTIFICATE" in str(error).upper() or "SSL" in str(error).upper():
+                hint = "is the CA that signed it in --ca-file, or among the system's where none is given?"
+                raise EndpointError(f"{where}: TLS failed: {reason(error)}", hint=hint, code="tls-failed") from None
+            text = "no host can have this name" if isinstance(error, UnicodeError) else reason(error)
+            hint = "is this the address and is it up? rmqlb doctor tries each step"
+            failed = EndpointError(f"{where}: cannot connect: {text}", hint=hint, code="unreachable")
+            raise (failed if isinstance(error, UnicodeError) else PassingFault(failed)) from None
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            raise EndpointError(f"{where}: {reason(error)}") from None
         except DocumentError as error:  # the server's fault; a document's code would mean another exit code
             raise ProtocolError(error.message, hint=error.hint) from None
         finally:
-            connection.close()
+            _attempt.deadline = NO_DEADLINE
 
-    def _answer(self, where: str, response: HTTPResponse, body: bytes) -> Answer:
-        if response.length:  # http.client gives a body that was cut short as it is
-            raise HTTPException(f"{response.length} bytes of the body are missing")
-        headers = {name.lower(): value for name, value in response.getheaders()}
-        for cookie in response.headers.get_all("set-cookie", []):
-            name, _, value = cookie.partition(";")[0].partition("=")
-            self._cookies[name.strip()] = value.strip()
-        encoding = headers.get("content-encoding", "identity").strip().lower()
-        if encoding not in ("", "identity", "gzip", "x-gzip", "deflate"):
-            raise ProtocolError(f"{where}: the answer is packed as {encoding[:40]!r}, which was not asked for")
-        if encoding not in ("", "identity"):
-            body = inflate(body, self._settings.max_bytes, where)
-        require_few_values(body, where, self._settings.max_bytes)
-        return Answer(where, response.status, headers, body)
+
+_attempt = threading.local()  # `deadline`: the end of this thread's attempt
+
+
+def _within(timeout: float | None, late: type[Exception]) -> float | None:
+    """The timeout of one operation, bounded by the attempt (raises `late`)."""
+    rest = getattr(_attempt, "deadline", NO_DEADLINE).rest
+    if rest <= 0:
+        raise late("deadline")
+    return min(rest, timeout or math.inf) if rest < math.inf else timeout
+
+
+class _BoundedStream(httpcore.NetworkStream):
+    """A socket whose operations end by the deadline of their thread."""
+
+    def __init__(self, stream: httpcore.NetworkStream) -> None:
+        self._stream = stream
+
+    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        return self._stream.read(max_bytes, _within(timeout, httpcore.ReadTimeout))
+
+    def write(self, buffer: bytes, timeout: float | None = None) -> None:
+        self._stream.write(buffer, _within(timeout, httpcore.WriteTimeout))
+
+    def close(self) -> None:
+        self._stream.close()
+
+    def start_tls(
+        self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
+    ) -> httpcore.NetworkStream:
+        left = _within(timeout, httpcore.ConnectTimeout)
+        return _BoundedStream(self._stream.start_tls(ssl_context, server_hostname, left))
+
+    def get_extra_info(self, info: str) -> Any:
+        return self._stream.get_extra_info(info)
+
+
+class _BoundedBackend(httpcore.SyncBackend):
+    def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,
+        local_address: str | None = None,
+        socket_options: Iterable[Any] | None = None,
+    ) -> httpcore.NetworkStream:
+        left = _within(timeout, httpcore.ConnectTimeout)
+        return _BoundedStream(super().connect_tcp(host, port, left, local_address, socket_options))
+
+
+class _BoundedTransport(httpx.HTTPTransport):
+    """httpx's own transport on bounded sockets; httpx has no public way to choose the sockets."""
+
+    def __init__(self, tls: ssl.SSLContext) -> None:
+        super().__init__(verify=tls, trust_env=False)
+        self._pool = httpcore.ConnectionPool(ssl_context=tls, network_backend=_BoundedBackend())
 
 
 _LOGIN = "/login/login.do"
@@ -347,10 +395,11 @@ def log_in(http: HttpClient, credentials: Credentials, url: str) -> None:
     fields = {"username": credentials.user, "password": credentials.password()}
     token = _envelope(http.get(_CSRF)).get("data")
     name, value = (token.get("headerName"), token.get("token")) if isinstance(token, dict) else (None, None)
-    headers = {str(name): str(value)} if re.fullmatch(r"[\w-]+: [!-~]+", f"{name}: {value}", re.ASCII) else {}
-    answer = _envelope(http.post(_LOGIN, json.dumps(fields), "application/json", headers))
+    can_be_sent = isinstance(name, str) and isinstance(value, str) and (name + value).isascii()
+    headers = {str(name): str(value)} if can_be_sent else {}
+    answer = _envelope(http.post(_LOGIN, json=fields, headers=headers))
     if answer["status"] != 0 and "Bad username or password" not in str(answer.get("errMsg")):
-        answer = _envelope(http.post(_LOGIN, urlencode(fields), "application/x-www-form-urlencoded", headers))
+        answer = _envelope(http.post(_LOGIN, form=fields, headers=headers))
     if answer["status"] != 0:
         text = str(answer.get("errMsg") or answer["status"]).partition("\n")[0]
         problem = f"{url}: login of {credentials.user} failed: {redact_secrets(text, fields['password'])}"

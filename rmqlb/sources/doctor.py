@@ -48,7 +48,10 @@ def check_source(
 ) -> list[SourceStep]:
     """Try each step of reading the source (raises UsageError for a text that names none)."""
     access = for_another_reading(replace(access, retries=0))
-    source = open_source(text, access)
+    try:
+        source = open_source(text, access)
+    except EndpointError as error:  # an address server, which is read first
+        return [SourceStep("address server", text, "fails", error.message, error.hint, error.code)]
     if not isinstance(source, LiveSource):
         return list(_of_file(text, source))
     reads = source.reads

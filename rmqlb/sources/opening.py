@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from rmqlb.errors import UsageError
+from rmqlb.errors import EndpointError, UsageError
 from rmqlb.sources.formats.limits import DEFAULT_LIMIT
 from rmqlb.sources.source_text import is_login_without_scheme
 
@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from rmqlb.sources.native.wire import WireSettings
     from rmqlb.sources.pace import Deadline, Pace, SilentServers
 
+_NAME_SERVER_PATH = "/rocketmq/nsaddr"
 _NAME_SERVER_PORT = 9876
+_LONGEST_ADDRESS_LIST = 64 * 1024
 DEADLINE_S = 60.0  # default for all reads of one reading
 _ALMOST = r"(?i)\s*(https?|rocketmqs?):/*(?=[^/].*@)"
 """A mistyped URL must not count as a file: errors have a file's whole name, and a URL may hold a password."""
@@ -150,15 +152,49 @@ def _named(text: str, access: Access, *, tls: bool = False) -> LiveSource:
     return _native(_name_servers(text.partition("://")[2]), access, tls=tls)
 
 
+def _over_http(text: str, access: Access) -> LiveSource:
+    return _address_server(text, access) if text.endswith(_NAME_SERVER_PATH) else _dashboard(text, access)
+
+
+def _address_server(url: str, access: Access) -> LiveSource:
+    """The NameServers that an address server lists in plain text (`TopAddressing.fetchNSAddr`).
+
+    Raises UsageError for an access key over plain HTTP: an impostor of the address server would choose the hosts that
+    get signed requests.
+    """
+    from rmqlb.sources.dashboard import HttpClient, HttpSettings
+
+    url = _checked(url)
+    http = HttpClient(url, HttpSettings(access.timeout, access.retries, access.ca_file, _LONGEST_ADDRESS_LIST))
+    try:
+        answer = http.get("")
+    finally:
+        http.close()
+    if answer.status != 200:
+        raise EndpointError(f"{answer.where}: HTTP {answer.status}", hint="is this an address server?")
+    text = answer.body.decode("utf-8", "replace").strip()
+    try:
+        servers = _name_servers(text)
+    except UsageError:
+        hint = "expected HOST:PORT;HOST:PORT; a Dashboard's own URL ends before /rocketmq"
+        raise EndpointError(f"{answer.where}: not a list of NameServers: {text[:60]!r}", hint=hint) from None
+    if access.access_key is not None and not url.lower().startswith("https:"):
+        raise UsageError(
+            "requests are not signed for hosts that an address server names over plain HTTP",
+            hint=f"use the address server's https:// URL, or accept its hosts: -s rocketmq://{','.join(servers)}",
+            code="hosts-over-http",
+        )
+    return _native(servers, access, tls=False)
+
+
 def _dashboard(text: str, access: Access) -> LiveSource:
     from rmqlb.sources.dashboard import Credentials, DashboardReads, HttpSettings
 
     user, password = access.user, access.password
     credentials = Credentials(user, lambda: password(user)) if user and password else None
     deadline, _ = _reading(access)
-    limits = access.timeout, access.retries, access.ca_file, access.tls_name, access.max_bytes
-    reads = DashboardReads(_checked(text), HttpSettings(*limits, deadline=deadline), credentials)
-    return _live(reads, access, tls=False)
+    settings = HttpSettings(access.timeout, access.retries, access.ca_file, access.max_bytes, deadline=deadline)
+    return _live(DashboardReads(_checked(text), settings, credentials), access, tls=False)
 
 
 def _checked(text: str) -> str:
@@ -187,6 +223,6 @@ def _checked(text: str) -> str:
 OPENERS: Mapping[str, Callable[[str, Access], LiveSource]] = {
     "rocketmq": _named,
     "rocketmqs": partial(_named, tls=True),
-    "http": _dashboard,
-    "https": _dashboard,
+    "http": _over_http,
+    "https": _over_http,
 }  # scheme → opener, for the schemes of `source_text.LIVE`

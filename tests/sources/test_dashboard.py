@@ -353,7 +353,7 @@ def refused(context: ssl.SSLContext, scheme: str = "https", **settings: Any) -> 
 @every_case(
     ("certificate", "reason"),
     [
-        (OTHER_CA.issue_cert("127.0.0.1"), "unable to get local issuer certificate"),
+        (OTHER_CA.issue_cert("127.0.0.1"), "certificate verify failed"),
         (CA.issue_cert("elsewhere.example"), "IP address mismatch"),
         (CA.issue_cert("127.0.0.2"), "IP address mismatch"),
         (CA.issue_cert("127.0.0.1", not_before=LONG_AGO, not_after=LONG_AGO + dt.timedelta(days=9)), "has expired"),
@@ -365,11 +365,7 @@ def test_a_server_that_cannot_be_trusted_is_asked_nothing(
     said = refused(served_by(certificate), ca_file=ca_file)
     assert said.startswith("TLS failed: ")
     assert reason in said
-    is_name = "mismatch" in reason
-    hint = "is the CA that signed it in --ca-file, or among the system's where none is given?"
-    assert said.endswith(
-        "if this is the server, say with --tls-name which name is in its certificate" if is_name else hint
-    )
+    assert said.endswith("| is the CA that signed it in --ca-file, or among the system's where none is given?")
 
 
 def test_a_server_whose_ca_is_given_is_read_unless_it_has_an_old_version(ca_file: str) -> None:
@@ -411,11 +407,13 @@ def data(value: bytes) -> Fault:
 # The fault, whether what came is not the protocol, and the reason.
 PASSING: list[tuple[Fault, bool, str]] = [
     (server.reset, True, BROKE),
-    (server.raw(), True, BROKE + "Remote end closed connection without response"),
-    (server.cut_short, True, BROKE + "4981 bytes of the body are missing"),
+    (server.raw(), True, BROKE + "Server disconnected without sending a response."),
+    (server.cut_short, True, BROKE + "peer closed connection without sending complete message body"),
     (server.endless_headers, True, BROKE),
-    (server.raw(b"SSH-2.0-OpenSSH_9.6\r\n\r\n"), True, BROKE + "SSH-2.0-OpenSSH_9.6"),
-    (http(b"Transfer-Encoding: chunked\r\n\r\nzz\r\n{}"), True, BROKE + "IncompleteRead(0 bytes read)"),
+    (server.raw(b"SSH-2.0-OpenSSH_9.6\r\n\r\n"), True, BROKE + "illegal status line"),
+    (http(b"no colon\r\n\r\n"), True, BROKE + "illegal header line"),
+    (http(b"Content-Length: 2\r\nContent-Length: 3\r\n\r\n{}}"), True, BROKE + "conflicting Content-Length"),
+    (http(b"Transfer-Encoding: chunked\r\n\r\nzz\r\n{}"), True, BROKE + "illegal chunk header"),
     (server.giving(HTML, 502), False, "HTTP 502"),
     *((server.giving(b"", status), False, f"HTTP {status}") for status in (429, 503, 504)),
 ]
@@ -472,7 +470,7 @@ def test_an_address_where_nobody_listens_or_that_cannot_be_is_one_line() -> None
         error = error_of(url, SKEWED, **QUICK)
     assert error.message == f"GET {url}{ROUTE}: cannot connect: Connection refused"
     assert error.hint == "is this the address and is it up? rmqlb doctor tries each step"
-    for host in ("a" * 70 + ".example", "..", ".a"):
+    for host in ("a" * 70 + ".example", "..", ".a", "xn--"):
         message = endpoint_error(f"http://{host}")
         assert message == f"GET http://{host}{ROUTE}: cannot connect: no host can have this name"
 

@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
+import socketserver
+import ssl
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from threading import Thread
+from typing import Any
 
 import pytest
+import trustme
 
 from rmqlb.cli.exit_codes import ExitCode
-from rmqlb.errors import UsageError
+from rmqlb.errors import EndpointError, UsageError
+from rmqlb.model.snapshot import Wanted
 from rmqlb.remoting.acl import Credentials
 from rmqlb.remoting.codes import RequestCode
 from rmqlb.sources.doctor import check_source
 from rmqlb.sources.dump import DumpSource
 from rmqlb.sources.live import LiveSource
+from rmqlb.sources.native.source import NameServerReads
 from rmqlb.sources.opening import Access, open_source
 from tests.cli.run import EXAMPLE, run
 from tests.support.mismatches import every_case
 from tests.support.replay_dashboard import Replay as Site
-from tests.support.replay_dashboard import dashboard
+from tests.support.replay_dashboard import dashboard, giving
 from tests.support.replay_remoting import Replay, at, cluster, refusing, refusing_address, remoting, success
 
 NOW = 2_000_000_000.0
@@ -126,7 +135,8 @@ def test_the_first_line_and_the_exit_code_say_whether_it_works() -> None:
         part = exits(ExitCode.DATA, "-n", f"{a.address};{nowhere}", *one)
         assert part.endswith(f"works, except for {nowhere}, broker-b: 2 of 9 checks fail, 5 not tried")
         assert exits(ExitCode.ENDPOINT, "-n", nowhere).startswith(f"rocketmq://{nowhere} does not work: cannot connect")
-        assert "the connection broke" in exits(ExitCode.ENDPOINT, "-s", f"http://{a.address}")
+        http = exits(ExitCode.ENDPOINT, "-s", f"http://{a.address}")
+        assert http.endswith(f"does not work: {a.address} speaks RocketMQ's protocol, not HTTP")
     assert exits(0, "-s", EXAMPLE).endswith("works: 2 checks passed")
     assert exits(ExitCode.DATA, "-s", "no-such.json").startswith("no-such.json does not work: cannot read")
 
@@ -157,7 +167,7 @@ NO_SOURCES = {
     "cannot read ftp:// sources": ["ftp://h"],
     "names no NameServer": ["rocketmq://"],
     "the source names a user": ["rocketmq://u:s3cret@h"],
-    "holds a login": ["http://me:s3cret@h", "https://:s3cret@host/x", "http://s3cret@h"],
+    "holds a login": ["http://me:s3cret@h", "http://me:s3cret@h/rocketmq/nsaddr", "http://s3cret@h"],
     "its login, host or port is malformed": ["http://me:s3cret/x@h", "http://me:s3cret\uff0fx@h"],
     "names no host": ["http://"],
     "names a user and perhaps a password": ["u:s3cret@h:9876", "//u:s3cret@h", "h:9876;u:s3cret@h:9876", "u:s3/s3cret@h:9876"],
@@ -177,3 +187,111 @@ def test_a_file_may_be_named_like_a_login(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.chdir(tmp_path)
     (tmp_path / "u:x@h").write_text("{}")
     assert isinstance(open_source("u:x@h", PLAIN), DumpSource)
+
+
+def test_an_address_server_leads_to_its_name_servers_without_a_signature() -> None:
+    signed = Access(access_key="ak", secret_key=lambda: "sk")
+    with remoting() as server, dashboard(Site()) as http:
+        http.faults["/rocketmq/nsaddr"] = giving(f"{server.address}\n".encode())
+        url = f"{http.url}/rocketmq/nsaddr"
+        source = open_source(url, PLAIN)
+        assert isinstance(source, LiveSource)
+        assert isinstance(source.reads, NameServerReads)
+        assert "OrderEvents" in source.fetch(Wanted(topics=("OrderEvents",))).routes
+        with pytest.raises(UsageError) as raised:
+            open_source(url, signed)
+        assert raised.value.code == "hosts-over-http"
+        assert endpoint(f"rocketmq://{server.address}", signed) in (raised.value.hint or "")
+
+
+def test_an_address_server_that_lists_nothing_is_an_error() -> None:
+    with dashboard(Site()) as http:
+        for body in (b"", b"<html>", b'{"status":0}', b"a:9876;b:c", b"u@h:1", b";", b"x"):
+            http.faults["/rocketmq/nsaddr"] = giving(body, 404 if body == b"x" else 200)
+            with pytest.raises(EndpointError):
+                open_source(f"{http.url}/rocketmq/nsaddr", PLAIN)
+
+
+SCHEMES = ("rocketmq", "rocketmqs", "http", "https")
+SAID: dict[str, Callable[[str], str]] = {
+    "rocketmq": "{} speaks RocketMQ's protocol".format,
+    "rocketmqs": "{} speaks RocketMQ's protocol over TLS".format,
+    "http": "{} speaks HTTP, not RocketMQ's protocol".format,
+    "https": "{} speaks HTTPS, not RocketMQ's protocol".format,
+}
+OVER_TLS = {("rocketmq", "rocketmqs"): "accepts only TLS", ("rocketmqs", "rocketmq"): "does not use TLS",
+            ("http", "https"): "accepts only TLS", ("https", "http"): "does not use TLS"}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def servers(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    ca, context = trustme.CA(), ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    ca.issue_cert("127.0.0.1").configure_cert(context)
+    ca.cert_pem.write_to_path(path := tmp_path_factory.mktemp("ca") / "ca.pem")
+    with remoting() as a, remoting(tls=context) as b, dashboard() as c, dashboard(tls=context) as d:
+        yield str(path), dict(zip(SCHEMES, [a.address, b.address, c.url[7:], d.url[8:]], strict=True))
+
+
+@every_case(("typed", "real"), [(typed, real) for typed in SCHEMES for real in SCHEMES])
+def test_another_protocol_than_the_schemes_is_named(typed: str, real: str, servers: Any) -> None:
+    ca_file, addresses = servers
+    where = addresses[real]
+    source = open_source(f"{typed}://{where}", Access(timeout=1.0, retries=0, ca_file=ca_file))
+    if typed == real:
+        assert source.fetch(Wanted(topics=("OrderEvents",))).routes
+        return
+    with pytest.raises(EndpointError) as raised:
+        source.fetch(Wanted(topics=("OrderEvents",)))
+    assert raised.value.code == "wrong-protocol"
+    said = f"{where} {OVER_TLS[typed, real]}" if (typed, real) in OVER_TLS else SAID[real](where)
+    assert raised.value.message.startswith(said)
+    assert (raised.value.hint or "").startswith(f"write -s {real}://{where}")
+
+
+def test_a_certificate_that_is_not_trusted_leads_to_no_other_protocol(servers: Any) -> None:
+    """A default NameServer takes TLS and plain requests: nobody is told to leave TLS out."""
+    _, addresses = servers
+    for scheme in ("rocketmqs", "https"):
+        with pytest.raises(EndpointError) as raised:
+            open_source(f"{scheme}://{addresses[scheme]}", Access(timeout=1.0, retries=0)).fetch(Wanted(topics=("T",)))
+        assert raised.value.code == "tls-failed"
+
+
+HTTP2_SETTINGS = bytes.fromhex("000012040000000000000300000064000400100000000600002000")
+"""The frame that a gRPC server sends first: its length, type 4, no flags, stream 0, and three settings."""
+
+
+@contextmanager
+def grpc_server(context: ssl.SSLContext | None = None) -> Iterator[str]:
+    class Greeting(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            with suppress(OSError):
+                connection = self.request if context is None else context.wrap_socket(self.request, server_side=True)
+                connection.sendall(HTTP2_SETTINGS)
+                connection.recv(1024)
+                connection.close()
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Greeting) as server:
+        server.daemon_threads = True
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield f"127.0.0.1:{server.server_address[1]}"
+        server.shutdown()
+
+
+@every_case(("scheme", "over_tls", "said"), [
+    ("rocketmq", False, "speaks gRPC, not RocketMQ's protocol"),
+    ("http", False, "speaks gRPC, not HTTP"),
+    ("rocketmq", True, "speaks gRPC over TLS, not RocketMQ's protocol"),
+    ("rocketmqs", True, "speaks gRPC over TLS, not RocketMQ's protocol over TLS"),
+    ("https", True, "speaks gRPC over TLS, not HTTPS"),
+])  # fmt: skip
+def test_a_proxys_port_for_grpc_is_named(scheme: str, over_tls: bool, said: str, tmp_path: Path) -> None:
+    ca, context = trustme.CA(), ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    ca.issue_cert("127.0.0.1").configure_cert(context)
+    ca.cert_pem.write_to_path(path := tmp_path / "ca.pem")
+    with grpc_server(context if over_tls else None) as where:
+        source = open_source(f"{scheme}://{where}", Access(timeout=1.0, retries=0, ca_file=str(path)))
+        with pytest.raises(EndpointError) as raised:
+            source.fetch(Wanted(topics=("T",)))
+    assert (raised.value.code, raised.value.message) == ("wrong-protocol", f"{where} {said}")
+    assert raised.value.hint == "name the NameServers, -n HOST:9876; a Proxy's remoting port goes to --proxy HOST:8080"

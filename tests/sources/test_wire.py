@@ -363,10 +363,8 @@ def test_a_server_that_never_takes_the_connection_is_given_up() -> None:
         (server.with_length(lambda _: 20), "header length"),
         (server.with_header(b"{"), "header: Input data was truncated"),
         (server.with_header(b'{"code":"secret"}'), "header"),
-        (server.raw(b"HTTP/1.1 400 Bad Request\r\n\r\n"), "it speaks HTTP"),
-        (server.raw(b"\x15\x03\x01\x00\x02\x02\x46"), "it speaks TLS"),
-        (server.raw(bytes.fromhex("000012040000000000000300000064000400100000000600002000")), "it speaks gRPC"),
-        (server.raw(b"SSH-2.0-OpenSSH_9.6"), "frame length 1397966893 is not between 4 and 16777212"),
+        (server.raw(b"HTTP/1.1 400 Bad Request\r\n\r\n"), "frame length 1213486160 is not between 4 and 16777212"),
+        (server.raw(b"\x15\x03\x01\x00\x02\x02\x46"), "frame length 352518400 is not between 4 and 16777212"),
         (server.raw(b"\0\0\0\x10\x07\0\0\0"), "serialize type 7 is neither 0 (JSON) nor 1 (ROCKETMQ)"),
     ],
 )
@@ -376,7 +374,7 @@ def test_what_is_not_the_protocol_is_said_and_not_asked_again(fault: Fault, expe
         assert isinstance(error, ProtocolError)
         assert error.message.startswith(f"{replay.address} GET_ROUTEINFO_BY_TOPIC: {expected}")
         assert "secret" not in error.message
-        assert error.hint == "is this the port of a NameServer or broker?" or error.code == "wrong-protocol"
+        assert error.hint == "is this the port of a NameServer or broker?"
         assert (len(replay.requests), replay.connections) == (1, 1)
         del replay.faults["*"]
         assert opened.call(replay.address, ROUTE).code == 0

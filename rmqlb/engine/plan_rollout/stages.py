@@ -33,11 +33,7 @@ class PairCosts(Struct, frozen=True):
 
 
 def cost_of_each(costs: PairCosts) -> list[int]:
-    """The cost of every stage, by its bit mask.
-
-    >>> cost_of_each(PairCosts(0, (1, 1), ((0, -2), (-2, 0))))  # two consumers that swap one queue
-    [0, 1, 1, 0]
-    """
+    """The cost of every stage, by its bit mask."""
     stages = [costs.constant]
     for consumer, alone in enumerate(costs.single):
         gains = [alone]
@@ -52,9 +48,6 @@ def least_order(cost_of: Sequence[int], at_once: int = 1) -> list[int]:
     """The order whose stages between the first change and the last cost least in total.
 
     `cost_of` has every stage by its bit mask. Among equal orders, consumers stay in order from the last on.
-
-    >>> least_order([0, 3, 1, 2, 5, 6, 2, 0])
-    [1, 0, 2]
     """
     full, least = len(cost_of) - 1, [0] * len(cost_of)
     for stage in range(1, full):
@@ -220,17 +213,7 @@ class Overlaps(Struct, frozen=True):
     most_stages: int = 1 << 30  # of an order, from its first change on, that are counted
 
     def stages(self, order: Sequence[str], at_once: int) -> tuple[MixedStage, ...]:
-        """The stages between the first change and the last, in this order of client IDs.
-
-        >>> from rmqlb.model.route import BrokerData, QueueData
-        >>> route = TopicRouteData("T", (QueueData("a", 4, 4, 6),), (BrokerData("c", "a", {0: "a:10911"}),))
-        >>> change = rollout_model(Members(("x", "y"), "AVG"), None, "AVG_BY_CIRCLE", {})
-        >>> overlaps(change, [route], orderly=False).stages(("x", "y"), 1)
-        (MixedStage(changed=1, next_id='y', duplicate_owners=1, unassigned=1),)
-
-        Under AVG x has queues 0 and 1, y has 2 and 3; under AVG_BY_CIRCLE x has 0 and 2, y has 1 and 3. While only x
-        has changed, both have queue 2, and queue 1 has no owner.
-        """
+        """The stages between the first change and the last, in this order of client IDs."""
         bit = {client_id: 1 << index for index, client_id in enumerate(self.client_ids)}
         numbers = range(at_once, len(order), at_once)[: self.most_stages]
         masks = ((changed, sum(bit[client_id] for client_id in order[:changed])) for changed in numbers)

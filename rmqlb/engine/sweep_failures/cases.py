@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from itertools import combinations, takewhile
@@ -324,13 +324,9 @@ class GroupSubject(Subject[GroupOutcome]):
 
     def _outcome(self, effect: Effect) -> GroupOutcome:
         even, lags = self._moves_by_place(effect) if self.by_place else self._moves(effect)
+        figures = ("consumers", "queues", "unassigned", "duplicate_owners", "idle", "imbalance")
         return GroupOutcome(
-            consumers=even.consumers,
-            queues=even.queues,
-            unassigned=even.unassigned,
-            duplicate_owners=even.duplicate_owners,
-            idle=even.idle,
-            imbalance=even.imbalance,
+            **{name: getattr(even, name) for name in figures},
             moved=len(lags),
             lag_moved=sum_if_known(lags),
             without_lock=without_lock(self.routes_after(effect), effect.masters, orderly=self.orderly),
@@ -485,17 +481,15 @@ class Cases(Struct, frozen=True):
     unknown: Mapping[int, str]  # number of a limit → why it could not be judged
     outcomes: Mapping[Effect, Any]  # those that were computed
 
-    def count(self, failures: int, at_once: int) -> int:
-        pairs = comb(failures, 2) - comb(failures - len(self.touching), 2) if at_once > 1 else 0
-        return len(self.touching) + pairs
+    def count(self, pairs_of: int) -> int:
+        """The number of cases; `pairs_of` is the number of all failures, 0 without pairs."""
+        return len(self.touching) + comb(pairs_of, 2) - comb(max(pairs_of - len(self.touching), 0), 2)
 
-    def count_with(self, masks: Collection[int], failures: int, at_once: int) -> int:
+    def count_with(self, masks: Iterable[int], pairs_of: int) -> int:
         """The number of cases with these masks; a single failure also pairs with failures that take nothing."""
-        singles = sum(self.classes[mask].singles for mask in masks)
-        if at_once == 1:
-            return singles
-        pairs = sum(self.classes[mask].pairs for mask in masks)
-        return singles + pairs + singles * (failures - len(self.touching))
+        classes = [self.classes[mask] for mask in masks]
+        singles, pairs = sum(each.singles for each in classes), sum(each.pairs for each in classes)
+        return singles + (pairs + singles * (pairs_of - len(self.touching)) if pairs_of else 0)
 
     def smallest(self, limit: int) -> list[int]:
         """The masks that break this limit and have no smaller part that does."""

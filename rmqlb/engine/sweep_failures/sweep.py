@@ -86,7 +86,7 @@ def sweep_snapshot(
     cluster = cluster_of([group.client_ids for group in groups], routes, request.zones)
     findings, failures = list(_zone_findings(cluster, request)), cluster.failures(request.kinds)
     pairs = _judged(subjects, failures, policy, request, unjudged, progress)
-    judged = [Judged(subject, cases, failures, request.at_once) for subject, cases in pairs]
+    judged = [Judged(subject, cases, failures, len(failures) if request.at_once > 1 else 0) for subject, cases in pairs]
     counts = count_cases(len(failures), [each.cases for each in judged], request.at_once)
     found = [one for each in judged for one in each.counterexamples(request)]
     kept = _not_waived(found, policy, today)
@@ -208,7 +208,7 @@ class Judged(Struct, frozen=True):
     subject: AnySubject
     cases: Cases
     failures: Sequence[Failure]
-    at_once: int
+    pairs_of: int  # the number of failures, 0 without pairs
 
     def limit(self, at: int, value: Bound) -> dict[str, Any]:
         rule, limit = self.cases.limits[at]
@@ -255,8 +255,8 @@ class Judged(Struct, frozen=True):
         return [(self.subject.outcome(Effect()), ()), *losses]
 
     def _counts(self) -> dict[str, Any]:
-        cases, of = self.cases, (len(self.failures), self.at_once)
-        return {"cases": cases.count(*of), "broken": cases.count_with(cases.broken, *of)}
+        cases = self.cases
+        return {"cases": cases.count(self.pairs_of), "broken": cases.count_with(cases.broken, self.pairs_of)}
 
     def worst_topic(self) -> result.TopicWorst:
         outcomes = self._outcomes()
@@ -265,7 +265,7 @@ class Judged(Struct, frozen=True):
         return result.TopicWorst(
             topic=self.subject.name,
             writable_brokers=outcomes[0][0].writable_brokers,
-            unwritable=self.cases.count_with(unwritable, len(self.failures), self.at_once),
+            unwritable=self.cases.count_with(unwritable, self.pairs_of),
             least_writable=result.Worst(least.writable_brokers, losses),
             **self._counts(),
         )

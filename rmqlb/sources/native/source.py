@@ -30,6 +30,7 @@ from rmqlb.sources.formats import documents as docs
 from rmqlb.sources.formats.limits import require_few_values
 from rmqlb.sources.native.wire import RemotingClient, WireSettings, parse_address
 from rmqlb.sources.pace import SilentServers, ask_concurrently
+from rmqlb.sources.protocols import SUSPECT, wrong_protocol
 from rmqlb.sources.source import Refused, utc_now
 
 Answer = TypeVar("Answer")
@@ -50,6 +51,7 @@ class NameServerReads:
         self.endpoint = ("rocketmqs://" if settings.tls else "rocketmq://") + ",".join(name_servers)
         self._silent = settings.silent or SilentServers()
         self.client = RemotingClient(replace(settings, silent=self._silent))
+        self._settings = settings
         self._max_bytes = settings.max_bytes
         self._access_key = settings.credentials.access_key if settings.credentials else None
         self._name_servers = list(name_servers)
@@ -232,11 +234,20 @@ class NameServerReads:
             return
         if refused is not None:
             raise refused
-        first = next(iter(self._lost.values()))
+        server, first = next(iter(self._lost.items()))
+        if first.code in SUSPECT and (wrong := self._wrong_protocol(server, first)) is not None:
+            raise wrong
         if len(self._lost) == 1:
             raise first
         problem = f"none of {len(self._lost)} NameServers answers: {first.message}"
         raise EndpointError(problem, hint=first.hint, code=first.code)
+
+    def _wrong_protocol(self, server: str, error: EndpointError) -> EndpointError | None:
+        settings = self._settings
+        host, port = parse_address(settings.addresses.apply(server))
+        scheme = "rocketmqs" if settings.tls else "rocketmq"
+        timeout = min(settings.timeout, settings.deadline.rest)
+        return wrong_protocol(scheme, server, host, port, timeout, trusted=error.code != "tls-failed")
 
     def _from_any(self, code: RequestCode, kind: type[Document]) -> Document:
         return next(self._answers(lambda server: self._read(server, code, kind)))

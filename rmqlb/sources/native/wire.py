@@ -232,7 +232,7 @@ class _Line:
             try:
                 opened = TimedSocket(self._host, self._port, deadline, self._settings.tls, self._name)
             except (OSError, ValueError) as error:
-                raise not_connected(where, error, self._settings.timeout) from None
+                raise _not_connected(where, error, self._settings.timeout) from None
             self.connection = opened, Exchange(max_frame=self._settings.max_frame)
         connection, exchange = self.connection
         try:
@@ -259,12 +259,9 @@ class _Line:
         problem = "it was closed before the whole answer had come"
         try:
             connection.send(frame, deadline)
-            received = connection.receive(deadline)
-            _must_be_rocketmq(received)
-            while received:
+            while received := connection.receive(deadline):
                 if (response := exchange.receive(received)) is not None:
                     return response
-                received = connection.receive(deadline)
         except TimeoutError:
             hint = "a longer --source-timeout may help; RocketMQ 4.9 never answers a request code that it does not know"
             if exchange.unknown_answers > 0:
@@ -272,8 +269,8 @@ class _Line:
             problem = f"{where}: no whole answer within {self._settings.timeout:g} s"
             raise EndpointError(problem, hint=hint, code="no-answer") from None
         except ProtocolError as error:
-            hint = error.hint or "is this the port of a NameServer or broker?"
-            raise ProtocolError(f"{where}: {error.message}", hint=hint, code=error.code) from None
+            hint = "is this the port of a NameServer or broker?"
+            raise ProtocolError(f"{where}: {error.message}", hint=hint) from None
         except OSError as error:
             if (failed := _tls_error(where, error)) is not None:
                 raise failed from None
@@ -282,23 +279,6 @@ class _Line:
         hint = f"is it shutting down, or does it {wants}?"
         problem = f"{where}: the connection broke: {problem}"
         raise PassingFault(EndpointError(problem, hint=hint, code="connection-broke")) from None
-
-
-_HTTP2_SETTINGS = b"\x04\0\0\0\0\0"  # type, flags and stream of a gRPC server's first frame, after its length (3 bytes)
-_OTHERS = {
-    "HTTP": "write -s http://HOST for a Dashboard; NameServers listen on 9876 by default",
-    "gRPC": "name the NameServers, -n HOST:9876; a Proxy's remoting port goes to --proxy HOST:8080",
-    "TLS": "write -s rocketmqs://HOST, or https://HOST for a Dashboard",
-}  # protocol → what to write
-
-
-def _must_be_rocketmq(answer: bytes) -> None:
-    """Name another protocol by the first bytes of an answer, with which no frame can begin (raises ProtocolError)."""
-    spoken = "HTTP" if answer.startswith(b"HTTP/") else "gRPC" if answer[3:9] == _HTTP2_SETTINGS else None
-    if answer[:1] in (b"\x15", b"\x16"):  # an alert, a handshake
-        spoken = "TLS"
-    if spoken is not None:
-        raise ProtocolError(f"it speaks {spoken}", hint=_OTHERS[spoken], code="wrong-protocol")
 
 
 def parse_address(text: str, default_port: int | None = None) -> tuple[str, int]:
@@ -335,7 +315,7 @@ def tls_context(
     return context
 
 
-def not_connected(where: str, error: OSError | ValueError, timeout: float) -> EndpointError | PassingFault:
+def _not_connected(where: str, error: OSError | ValueError, timeout: float) -> EndpointError | PassingFault:
     if isinstance(error, TimeoutError):
         problem, hint = f"within {timeout:g} s", "is this the address, and does a firewall let it through?"
         return EndpointError(f"{where}: cannot connect {problem}", hint=hint, code="unreachable")
@@ -400,9 +380,9 @@ class TimedSocket:
             self._socket.settimeout(deadline.left())
             rest = rest[self._socket.send(rest) :]
 
-    def receive(self, deadline: Deadline, most: int = _CHUNK) -> bytes:
+    def receive(self, deadline: Deadline) -> bytes:
         self._socket.settimeout(deadline.left())
-        return self._socket.recv(most)
+        return self._socket.recv(_CHUNK)
 
     def is_quiet(self) -> bool:
         """The connection is open and nothing is waiting, as expected between two calls."""
