@@ -96,19 +96,14 @@ def _counts(judged: Iterable[result.JudgedLimit]) -> dict[str, Any]:
 
 def subjects(rule: Rule, snapshot: ClusterSnapshot, missing: Gaps) -> list[str]:
     if rule.about == GROUP:
-        skipped = _offline(snapshot, missing) if rule.skip_offline else ()
-        names = {*filterfalse(is_system_group, {*snapshot.groups, *missing.groups})}.difference(skipped)
+        names = {*filterfalse(is_system_group, {*snapshot.groups, *missing.groups})}
+        if rule.skip_offline and missing.proxies is None:  # brokers and Proxies reported, and nothing shows consumption
+            empty = [(name, group) for name, group in snapshot.groups.items() if group.client_ids == ()]
+            offline = {name for name, group in empty if consumers.behind_proxy(group) is None}
+            names -= offline - missing.members.keys()
     else:
         names = {*filterfalse(is_system_topic, {*snapshot.routes, *missing.topics} - snapshot.own_topics)}
     return sorted(name for name in names if rule.takes(name))
-
-
-def _offline(snapshot: ClusterSnapshot, missing: Gaps) -> Iterator[str]:
-    """Groups without a visible consumer, where all brokers and Proxies reported and nothing shows consumption."""
-    for name, group in snapshot.groups.items():
-        reported = name not in missing.members and missing.proxies is None
-        if group.client_ids == () and reported and consumers.behind_proxy(group) is None:
-            yield name
 
 
 def _judge(

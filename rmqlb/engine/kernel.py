@@ -205,7 +205,8 @@ def in_processes(work: Callable[[int], Found], numbers: Sequence[int], jobs: int
 
     _shared.append(work)
     try:
-        with ProcessPoolExecutor(jobs, get_context("fork"), _ignore_interrupts) as pool:
+        ignored = signal.SIGINT, signal.SIG_IGN
+        with ProcessPoolExecutor(jobs, get_context("fork"), signal.signal, ignored) as pool:
             yield from pool.map(_run, numbers, chunksize=max(len(numbers) // (8 * jobs), 1))
     finally:
         _shared.pop()
@@ -213,7 +214,3 @@ def in_processes(work: Callable[[int], Found], numbers: Sequence[int], jobs: int
 
 def _run(number: int) -> Any:
     return _shared[-1](number)
-
-
-def _ignore_interrupts() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)

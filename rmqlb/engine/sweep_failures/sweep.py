@@ -266,7 +266,13 @@ class Judged(Struct, frozen=True):
         )
 
     def worst_group(self, group: GroupSubject) -> result.GroupWorst:
-        outcomes = self._outcomes()
+        outcomes, found = self._outcomes(), dict[str, Any]()
+        for figure in annotated_figures(result.GroupWorst):
+            usual = 0 if figure == "imbalance" else None  # no imbalance without queues or consumers
+            values: list[Any] = [getattr(outcome, figure) for outcome, _ in outcomes]
+            values = [usual if value is None else value for value in values]
+            at = None if None in values else max(range(len(values)), key=values.__getitem__)
+            found[figure] = None if at is None else result.Worst(values[at], outcomes[at][1])
         return result.GroupWorst(
             group=group.name,
             strategy=group.members.name,
@@ -275,19 +281,8 @@ class Judged(Struct, frozen=True):
             queues=outcomes[0][0].queues,
             computed=len(group.outcomes) - 1,
             **self._counts(),
-            **_largest(outcomes),
+            **found,
         )
-
-
-def _largest(outcomes: Sequence[tuple[Any, tuple[result.Loss, ...]]]) -> dict[str, Any]:
-    found: dict[str, result.Worst | None] = {}
-    for figure in annotated_figures(result.GroupWorst):
-        usual = 0 if figure == "imbalance" else None  # no imbalance without queues or consumers
-        values = [(getattr(outcome, figure), losses) for outcome, losses in outcomes]
-        values = [(usual if value is None else value, losses) for value, losses in values]
-        is_known = all(value is not None for value, _ in values)
-        found[figure] = result.Worst(*max(values, key=lambda item: item[0])) if is_known else None
-    return found
 
 
 def _not_waived(found: Sequence[result.Counterexample], policy: Policy, today: date) -> list[result.Counterexample]:
