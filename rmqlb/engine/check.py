@@ -211,7 +211,7 @@ class Measured(Struct, frozen=True):
 
 
 def verdict(limit: Limit, measured: Measured) -> Verdict:
-    """Certain facts decide before missing ones."""
+    """Judge a limit; certain facts decide before missing ones."""
     if measured.apart is not None:
         return NOT_APPLICABLE
     if measured.value is None:
@@ -228,7 +228,7 @@ def verdict(limit: Limit, measured: Measured) -> Verdict:
 
 
 def _is_broken(limit: Limit, measured: Measured, value: Bound) -> bool | None:
-    """None when the answer depends on which of several names is true."""
+    """Whether the value breaks the limit; None when that depends on which of several names is true."""
     bound = limit.bound
     if limit.kind.unit == "noneOf":
         return bool(value)
@@ -449,7 +449,7 @@ _OF_SHARED_QUEUES = GROUP_MEASURES.keys() - _OF_ANY_GROUP  # only where consumer
 
 
 def _forbidden_findings(codes: tuple[str, ...], group: Group, earlier: Sequence[ClusterSnapshot]) -> Measured:
-    """The codes that hold, including consequences of a cause; unknown while a rule could not decide."""
+    """The forbidden codes that hold, including consequences of a cause; unknown while a rule cannot decide."""
     _ = group.group
     found = diagnose(evidence_since(group, earlier))
     causes = {each.code: each.causes for each in found.consequences}

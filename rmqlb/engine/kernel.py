@@ -39,7 +39,7 @@ def stream_key(seed: int, trial: int, stream: int) -> int:
 
 
 def stream_named(name: str) -> int:
-    """The number of the stream with that name, 64 bits: a broker keeps its numbers, whichever other brokers exist."""
+    """The 64-bit number of the stream of a name: a broker draws the same numbers, whichever other brokers exist."""
     number = 0
     for byte in sort_key(name):
         number = mix(number + byte + 1)
@@ -180,7 +180,7 @@ def last_tick(first: int, every: int, until: int) -> int:
 
 
 def until_next_tick(begin: int, every: int, now: int) -> int:
-    """The time until a timer's next tick, counted from `begin`; a tick that is due now has just been."""
+    """The time until a timer's next tick, counted from `begin`; a tick that is due now is over."""
     return every - (now - begin) % every
 
 

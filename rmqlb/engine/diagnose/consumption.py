@@ -183,7 +183,7 @@ def _is_failing(minute: tuple[int, int]) -> bool:
 
 
 def _percent(failed: int, consumed: int) -> int:
-    """Rounded down, so 100 means that all fail."""
+    """The percentage of failures, rounded down: 100 means that all messages fail."""
     return failed * 100 // (failed + consumed)
 
 
@@ -289,7 +289,7 @@ def _first_frames(consumer: ConsumerReports) -> Iterator[Evidence]:
 
 
 def _has_consumed(consumer: ConsumerReports, item: ProcessQueue) -> bool:
-    """The time of the last consumption differs from that at which the consumer got the queue."""
+    """Whether the consumer has consumed a message since it got the queue."""
     time = item.last_consume
     if consumer.now.orderly is False and item.last_lock is not None and time is not None and time > item.last_lock:
         return True  # only orderly consumers renew the lock
@@ -407,7 +407,7 @@ def _stands_since(consumer: ConsumerReports, item: ProcessQueue) -> int | None:
 
 
 def _goes_on(consumer: ConsumerReports, item: ProcessQueue, since: int) -> bool:
-    """The listener ran after that look, so the message does not only wait for a thread."""
+    """Whether the listener ran after that sample: otherwise the message may only wait for a thread."""
     before, now = consumer.history[since][1], consumer.history[-1][1]
     was = before[item.queue]
     if was.last_consume != item.last_consume or (was.consuming and item.consuming):

@@ -188,7 +188,7 @@ def misassigned_anyway(rollout: RolloutModel, routes: Sequence[TopicRouteData], 
 
 
 def _is_bad(owners: int, orderly: bool) -> bool:
-    """Orderly queues have no second owner, due to locks."""
+    """Whether a queue has no owner or, unless it is locked (orderly), two or more."""
     return owners == 0 or (owners > 1 and not orderly)
 
 

@@ -211,7 +211,7 @@ class _Starts:
         self._scenario, self._states, self._is_new = scenario, states, new_queues(routes)
 
     def of(self, queue: MessageQueue, *, stored_since: bool) -> StartOffset:
-        """`stored_since`: an earlier owner within the simulation has stored an offset."""
+        """The start offset of a new owner; `stored_since`: an earlier owner in the simulation has stored an offset."""
         state, scenario = self._states.get(queue), self._scenario
         new = state is None and self._is_new(queue)
         if stored_since and scenario.broadcasting:
@@ -287,7 +287,7 @@ def _changes(notes: _Notes) -> list[tuple[int, str, bool, str]]:
 
 
 def _state(there: bool, served: bool, owners: int, paused: int) -> OwnerState:
-    """Owners whose pulls get no answer leave a queue unread, like a dead broker."""
+    """The state of a queue; owners whose pulls get no answer leave a queue unread, like a dead broker."""
     if not there:
         return "gone"
     if not served or 0 < owners == paused:

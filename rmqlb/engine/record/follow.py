@@ -181,7 +181,7 @@ class Follower:
         return lines
 
     def converged(self) -> result.ConvergedBy | None:
-        """How each queue is known to have its one final owner; None if it has not."""
+        """The evidence that each queue has its one final owner; None without that evidence."""
         sample, there = self._last, [queue for queue, history in self._queues.items() if history.went is None]
         if sample.failed is not None or sample.listed is None or sample.unanswered or not there:
             return None

@@ -71,7 +71,7 @@ class ZoneRule(Struct, frozen=True):
 
     @property
     def _network(self) -> IPv4Network | IPv6Network | None:
-        """None for another pattern (raises UsageError for a malformed network)."""
+        """The pattern as a network; None for another pattern (raises UsageError for a malformed network)."""
         if not re.fullmatch(r"[0-9a-fA-F]*[.:][0-9a-fA-F.:]*/[0-9]+", self.pattern):
             return None
         try:
@@ -98,7 +98,7 @@ class Cluster(Struct, frozen=True):
         return [Failure(Loss(kind, key[0]), frozenset(found[key])) for key in keys]
 
     def _key(self, kind: LossKind, thing: Thing) -> tuple[str, int | None] | None:
-        """Things that are lost together have the same key; None where no loss of this kind takes the thing."""
+        """The key of all things that are lost together; None where no loss of this kind takes the thing."""
         if kind in ("host", "zone"):
             where = self.hosts[thing] if kind == "host" else self._zone(thing)
             return (where, None) if where else None
@@ -222,7 +222,7 @@ class Subject(ABC, Generic[Outcome]):
         self.has_brokers = bool(self._brokers)
 
     def effect(self, mask: int) -> Effect:
-        """A lost slave alone has no effect."""
+        """The effect of lost processes and addresses; a lost slave alone has none."""
         if mask not in self._effects:
             brokers = tuple(name for name, bits in self._brokers.items() if bits & mask == bits)
             masters = (name for name in self._brokers if self.bits.get(Thing("address", name, MASTER_ID), 0) & mask)

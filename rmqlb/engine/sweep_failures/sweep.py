@@ -349,7 +349,7 @@ def _shown(subject: AnySubject, effect: Effect, case: Sequence[Failure], request
 
 
 def _has_gaps(subject: GroupSubject, effect: Effect) -> bool:
-    """Consumers are left, every queue gets an owner, and simulate-rebalance accepts the losses."""
+    """Whether consumers are left, every queue gets an owner, and simulate-rebalance accepts the losses."""
     outcome = subject.outcome(effect)
     if not outcome.consumers or not outcome.queues or outcome.unassigned:
         return False
