@@ -111,7 +111,7 @@ def query_assignment(
     *,
     broadcasting: bool = False,  # they say that they broadcast, for which a broker gives them all queues
 ) -> dict[str, list[MessageQueue] | None]:
-    """A broker's sorted answers to consumers (`doLoadBalance`); a consumer without an answer (None) keeps its queues."""
+    """A broker's sorted answers to consumers (`doLoadBalance`); without one (None), a consumer keeps its queues."""
     asking = list(dict.fromkeys(client_ids))
     if topic.startswith(_LMQ_PREFIX) and not broadcasting:
         queues = [MessageQueue(topic, broker.broker_name, 0)]
