@@ -300,12 +300,12 @@ def _steps(
     if ordered:
         yield step("hold-producers", opened, opened, switches, held_ms, _wait("drained", readable))
     change = step("change-write-queues", opened, switched, switches, _POLL_MS, wait_writable)
-    moved = moved_keys(now, target, keys)
-    effects = [(each, out_of_order(of, moved.leaving)) for of, each in zip(groups or (), change.groups, strict=False)]
+    sdks, shares = moved_keys(now, target, keys)
+    effects = [(each, out_of_order(of, shares)) for of, each in zip(groups or (), change.groups, strict=False)]
     yield replace(
         change,
         groups=tuple(replace(each, out_of_order_unheld=number) for each, number in effects),
-        keys=moved.sdks,
+        keys=tuple(sdks),
         uniform_share=uniform_share(now.publish_queues(), writable),
         order_broken_ms=0.0 if ordered else broken_ms,
         order_broken_unheld_ms=broken_ms,
@@ -480,22 +480,18 @@ def _first_lost(begun: Iterable[Move]) -> int | None:
     return lost
 
 
-class MovedKeys(Struct, frozen=True):
-    """Keys that go to another queue, for each SDK, and the share of each queue's keys that leave."""
-
-    sdks: tuple[KeysMoved, ...]
-    leaving: tuple[Mapping[MessageQueue, float], ...]  # SDK by SDK; evenly hashed keys where none is known
+Leaving = Mapping[MessageQueue, float]  # queue → the share of its keys that leave
 
 
-def moved_keys(before: TopicRouteData, after: TopicRouteData, keys: Keys) -> MovedKeys:
-    """The moved keys; without keys, evenly hashed ones (raises DataError)."""
+def moved_keys(before: TopicRouteData, after: TopicRouteData, keys: Keys) -> tuple[list[KeysMoved], list[Leaving]]:
+    """The moved keys of each SDK, and their shares; evenly hashed keys where none is known (raises DataError)."""
     if before.publish_queues() == after.publish_queues():
-        return MovedKeys((), ())
+        return [], []
     evenly = leaving_shares(before.publish_queues(), after.publish_queues())
     if not keys.keys:
-        return MovedKeys((), (evenly,))
+        return [], [evenly]
     found = key_queues(before, keys.keys, keys.sdks, keys.proxy_mode, after=after)
-    sdks, leaving = list[KeysMoved](), list[Mapping[MessageQueue, float]]()
+    sdks, leaving = list[KeysMoved](), list[Leaving]()
     for each in found.sdks:
         sent = [MovedKey(key.key, key.queues[each.sdk], (key.queues_after or {}).get(each.sdk)) for key in found.keys]
         moving = tuple(key for key in sent if each.moved and key.queue != key.queue_after)
@@ -504,7 +500,7 @@ def moved_keys(before: TopicRouteData, after: TopicRouteData, keys: Keys) -> Mov
             whole, left = (Counter(key.queue for key in some if key.queue is not None) for some in (sent, moving))
             shares = {queue: left[queue] / count for queue, count in whole.items()}
             leaving.append({MessageQueue(before.topic, *astuple(queue)): share for queue, share in shares.items()})
-    return MovedKeys(tuple(sdks), tuple(leaving) or (evenly,))
+    return sdks, leaving or [evenly]
 
 
 def leaving_shares(before: Sequence[MessageQueue], after: Sequence[MessageQueue]) -> dict[MessageQueue, float]:
@@ -525,7 +521,7 @@ def uniform_share(before: Sequence[MessageQueue], after: Sequence[MessageQueue])
     return sum(leaving_shares(before, after).values()) / len(before)
 
 
-def out_of_order(group: PlannedGroup, leaving: Sequence[Mapping[MessageQueue, float]]) -> int | None:
+def out_of_order(group: PlannedGroup, leaving: Sequence[Leaving]) -> int | None:
     """The number of unread messages whose key leaves their queue, the most of any SDK; None when unknown."""
     most = 0.0
     for shares in leaving:

@@ -69,16 +69,11 @@ def simulate_send(
 
 
 def producer_of(route: TopicRouteData, scenario: SendScenario, trial: int = 0) -> Producer:
-    kinds: dict[str | None, type[Producer]] = {
-        "sync": SyncProducer,
-        "async": AsyncProducer,
-        "oneway": OnewayProducer,
-        "go": GoProducer,
-        "cpp": CppProducer,
-    }
-    kind = kinds[scenario.mode] if scenario.chosen_by is None else SelectorProducer
+    modes: dict[str, type[Producer]] = {"sync": SyncProducer, "async": AsyncProducer, "oneway": OnewayProducer}
+    kind = modes[scenario.mode] if scenario.chosen_by is None else SelectorProducer
     if scenario.sdk != JAVA:
-        kind = kinds.get(sdk(scenario.sdk).profile.rotation, GrpcProducer)
+        rotations: dict[str | None, type[Producer]] = {"go": GoProducer, "cpp": CppProducer}
+        kind = rotations.get(sdk(scenario.sdk).profile.rotation, GrpcProducer)
     return kind(route, scenario, rules(scenario), trial)
 
 
