@@ -25,7 +25,7 @@ from rmqlb.sources.formats import documents as docs
 from rmqlb.sources.formats import snapshot_file
 from rmqlb.sources.formats.consumer_evidence import consumer_evidence
 from rmqlb.sources.formats.limits import DEFAULT_LIMIT, collect, inflate, require_few_values, text_of, too_large
-from rmqlb.sources.formats.mqadmin_text import failed_command, is_noise, without_noise
+from rmqlb.sources.formats.mqadmin_text import TABLE_START, failed_command, is_noise, read_table, without_noise
 from rmqlb.sources.source import NothingToAsk
 
 STDIN = "-"
@@ -174,8 +174,8 @@ def _is_whole(line: bytes) -> bool:
 
 
 _FIRST_LINE = rb"[ \t\r\n]*([{\[][^\n]{,80})"
-_TABLE = r"#[A-Z][A-Za-z]{1,20}(?: [A-Z][a-z]{1,20})? {2,200}#[A-Z]"
-"""Two columns of topicRoute -l, consumerConnection or another command; a YAML file may begin with a comment."""
+_OTHER_TABLE = r"#[A-Z][A-Za-z]{1,20}(?: [A-Z][a-z]{1,20})? {2,200}#[A-Z]"
+"""Two columns of consumerConnection, consumerProgress or clusterList; a YAML file may begin with a comment."""
 _SKIPPED = frozenset(
     "topicList clusterInfo clusterAddrTable offsetTable namesvrAddrList subscriptionGroupConfig".split()  # noqa: SIM905
 )  # fields of Dashboard answers without routes, consumers or owners
@@ -222,14 +222,16 @@ class Pieces:
         failed = failed_command(start) if start[:1] not in ("{", "[") else None
         if failed is not None:
             raise DataError(f"{where} holds a failed mqadmin command: {failed}")
-        if re.match(_TABLE, start):
+        if start.startswith(TABLE_START):
+            self._add_anonymous_route(read_table(text, where), where)
+        elif re.match(_OTHER_TABLE, start):
             raise DocumentError(
-                f"{where}: a table of mqadmin",
-                hint="topicRoute without -l prints a route; --consumers ID,ID,… names what consumerConnection lists",
+                f"{where}: a table of another mqadmin command than topicRoute",
+                hint="name the consumers that consumerConnection lists with --consumers ID,ID,…, beside a route",
                 hint_names_options=True,
                 code="not-recognised",
             )
-        if start[:1] in ("{", "["):
+        elif start[:1] in ("{", "["):
             self._add_json(text.encode())
         else:
             from rmqlb.sources.formats.yaml_text import read_yaml

@@ -1,15 +1,24 @@
-"""The noise of a JVM around mqadmin's output."""
+"""The table of `mqadmin topicRoute -l`, and the noise of a JVM around mqadmin's output."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 
+from rmqlb.errors import DocumentError
+from rmqlb.model.route import QueueData
+from rmqlb.sources.formats.documents import MOST_BROKERS, BrokerDataDocument, RouteDocument, convert
+
+TABLE_START = "#ClusterName"
 _NOISE = (
     r"OpenJDK |Java HotSpot|WARNING: |SLF4J: |RocketMQLog:|Picked up |log4j:|\[\d+\.\d+s\]\[|"
     r"\d\d:\d\d:\d\d,\d{3} \|-"  # logback's own status: 5.5.0 without its script's settings prints 240 such lines
 )
 _MOST_NOISE = 10_000  # lines before a command's own output
+_ROW = (
+    r"(?P<cluster>\S+)\s+(?P<broker>\S+)\s+\{(?P<addrs>[^}]*)\}\s+(?P<readQueueNums>-?\d{1,10})\s+"
+    r"(?P<writeQueueNums>-?\d{1,10})\s+(?P<perm>\d{1,10})\s*"
+)
 
 
 def without_noise(text: str) -> str:
@@ -34,6 +43,29 @@ def failed_command(text: str) -> str | None:
     return match[0] if match else text.strip().partition("\n")[0]
 
 
+def read_table(text: str, where: str) -> RouteDocument:
+    """The table of `mqadmin topicRoute -l` (`TopicRouteSubCommand`; raises DocumentError)."""
+    brokers: list[BrokerDataDocument] = []
+    queues: list[QueueData] = []
+    lines = ((number, line.rstrip("\r")) for number, _, line in _lines(text))
+    next(number for number, line in lines if line.lstrip().startswith(TABLE_START))
+    for number, line in lines:
+        if line.startswith("---"):
+            try:
+                return RouteDocument(queue_datas=queues, broker_datas=brokers)
+            except ValueError as error:
+                raise DocumentError(f"{where}: {error}") from None
+        match, place = re.fullmatch(_ROW, line), f"{where}, line {number}"
+        if not match:
+            raise DocumentError(f"{place}: not a row of the table that mqadmin topicRoute -l prints")
+        if len(brokers) == MOST_BROKERS:
+            raise DocumentError(f"{place}: more than {MOST_BROKERS} brokers")
+        brokers.append(BrokerDataDocument(match["broker"], match["cluster"], _addrs(match["addrs"], place)))
+        numbers = {name: int(match[name]) for name in ("readQueueNums", "writeQueueNums", "perm")}
+        queues.append(convert({"brokerName": match["broker"], **numbers}, QueueData, place))
+    raise DocumentError(f"{where}: the table of mqadmin topicRoute -l is cut short: its Total line is missing")
+
+
 def _lines(text: str) -> Iterator[tuple[int, int, str]]:
     """Number from 1, start and text of each line; a list of all could fill the memory."""
     number, start = 1, 0
@@ -42,3 +74,13 @@ def _lines(text: str) -> Iterator[tuple[int, int, str]]:
         end = len(text) if end < 0 else end
         yield number, start, text[start:end]
         number, start = number + 1, end + 1
+
+
+def _addrs(text: str, where: str) -> dict[int, str]:
+    addrs: dict[int, str] = {}
+    for item in filter(None, text.split(", ")):
+        broker_id, equals, addr = item.partition("=")
+        if not equals or not re.fullmatch(r"\d{1,19}", broker_id):
+            raise DocumentError(f"{where}: {item[:80]!r} is not ID=ADDRESS")
+        addrs[int(broker_id)] = addr
+    return addrs
