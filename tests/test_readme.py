@@ -50,7 +50,7 @@ HELD_BY = {
     "rmqlb pipeline run -w warehouse snapshots": ("tests/pipeline/test_commands.py", '"--expect"'),
     "rmqlb show-groups -s rocketmq://HOST:9876 --proxy": ("tests/cli/test_groups_without_owners.py", '"--proxy"'),
     "rmqlb context add prod -s rocketmq://HOST:9876 --proxy": ("tests/cli/test_groups_without_owners.py", '"context", "add"'),
-    "rmqlb doctor -n HOST:9876": ("tests/sources/test_doctor.py", 'run("doctor"'),
+    "rmqlb doctor -n HOST:9876": ("tests/sources/test_opening.py", 'run("doctor"'),
     "python -m pytest -q --figures": ("tests/conftest.py", "--figures"),
 }  # fmt: skip
 """How a line that no test of this file runs begins → the file that runs it, or that it runs, and what stands there."""

@@ -3,8 +3,8 @@ from typing import TYPE_CHECKING
 import typer
 
 from rmqlb.cli.common.declare import command, own
-from rmqlb.cli.common.options import OutputOptions, PolicyOptions, SourceOptions
-from rmqlb.cli.common.reading import Reader, ask
+from rmqlb.cli.common.options import EarlierOptions, OutputOptions, PolicyOptions, SourceOptions
+from rmqlb.cli.common.reading import Reader, ask, earlier_files
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.cli.exit_codes import ExitCode
 from rmqlb.model.result import counted
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 _FOR_CI = ("junit", "sarif")
 
 
-class CheckOptions(PolicyOptions):
+class CheckOptions(PolicyOptions, EarlierOptions):
     fail_on: str = own(
         "SEVERITY", "Exit 3 if a failed limit has this severity or worse. SEVERITY is error, warning or info.", "error"
     )
@@ -31,13 +31,15 @@ def check(source: SourceOptions, output: OutputOptions, chosen: CheckOptions) ->
       rmqlb check -p examples/policy.yaml -s examples/cluster.json --today 2026-11-21
       rmqlb check -p examples/policy.yaml -s examples/cluster.json --today 2026-11-21 -o junit
       rmqlb check -p examples/policy.yaml -s examples/cluster.json --today 2027-01-01 -o sarif
+      rmqlb check -p examples/policy.yaml -s examples/cluster-later.json --earlier examples/cluster.json
 
     In addition to the common formats, check writes -o junit (JUnit XML), -o sarif (SARIF 2.1.0) and -o prometheus
     (OpenMetrics).
 
     Group limits: minConsumers, imbalance, idle, unassigned, duplicateOwners, duplicateClientIds,
     movedOnConsumerLoss, movedOnBrokerLoss, mixedStrategies, mixedSubscriptions, splitViews, withoutLock, lag,
-    strategies, forbiddenFindings (codes of rmqlb diagnose). Topic limits: minBrokers, writableBrokers, missingMasters.
+    maxDrainTime, strategies, forbiddenFindings (codes of rmqlb diagnose). Topic limits: minBrokers, writableBrokers,
+    missingMasters. maxDrainTime needs an earlier snapshot.
 
     If data is missing, a limit is incomplete, which is not a pass. A rule that matches no group or topic is incomplete
     too. If one limit failed and another is incomplete, the exit code is 3.
@@ -53,7 +55,8 @@ def check(source: SourceOptions, output: OutputOptions, chosen: CheckOptions) ->
         terminal.write(text)
         return
     today = amounts.given(amounts.day, chosen.today, "--today")
-    checking = ask(verb.check, Reader(source, terminal), chosen, today=today)
+    reader = Reader(source, terminal)
+    checking = ask(verb.check, reader, chosen, today=today, earlier=earlier_files(chosen.earlier or (), reader))
     with terminal.progress(verb="checking") as progress:
         result = checking(progress=progress)
     code = {"failed": ExitCode.CONDITION, "incomplete": ExitCode.DATA}.get(result.outcome, ExitCode.OK)

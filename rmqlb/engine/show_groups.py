@@ -16,7 +16,7 @@ from rmqlb.engine.assignment.assign import Owners, counts
 from rmqlb.engine.assignment.consumers import only_grpc, popped_topics, reported_strategies, subscriptions
 from rmqlb.engine.check import GROUP_MEASURES
 from rmqlb.engine.conditions import Condition, Figures
-from rmqlb.engine.diagnose.diagnose import earlier_look, lagging, suspicions
+from rmqlb.engine.diagnose.diagnose import evidence_since, lagging, suspicions
 from rmqlb.engine.diagnose.evidence import GroupEvidence
 from rmqlb.engine.drain import Drains, drains_of
 from rmqlb.engine.group import Group, Ownership, all_groups, known, resolve_all
@@ -224,8 +224,7 @@ _Seen = tuple[MemberView | ProxyView, Connection]  # a broker's or Proxy's list,
 
 
 def _drains(group: Group, earlier: Sequence[ClusterSnapshot]) -> Drains:
-    name = group.name or ""
-    return drains_of(GroupEvidence(group, tuple(earlier_look(look, name) for look in earlier if name in look.groups)))
+    return drains_of(evidence_since(group, earlier))
 
 
 def consumers_of(
@@ -404,8 +403,9 @@ def _bounds(name: str, line: GroupLine) -> tuple[float, float]:
     value: float | None = getattr(line, name.replace("-", "_"))
     if (name == "unassigned" and line.status == "offline") or (name == "imbalance" and line.basis and value is None):
         value = 0
-    if name == "drain-ms" and line.drain is not None and line.drain.drains == "never":
-        return math.inf, math.inf
+    if name == "drain-ms" and value != 0 and line.drain is not None:
+        least, most = line.drain.drain_ms_at_least, line.drain.drain_ms_at_most
+        return math.inf if line.drain.drains == "never" else least or 0, math.inf if most is None else most
     if value is None and line.consumers == 0 and name in _OWNED:
         return 0, 0  # owners are unknown in a group without a visible consumer, and add nothing
     if name in _OWNED[:2] and line.owners_unknown and line.status != "offline":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated
 
 from msgspec import Meta
@@ -32,3 +33,24 @@ Seed = Annotated[int, Meta(ge=-(2**63), le=2**64 - 1)]
 TrialNumber = Annotated[int, Meta(ge=0, le=10**9)]
 JavaInt = Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)]
 GivenQueues = Annotated[int, Meta(ge=0, le=MOST_QUEUES_OF_A_BROKER - 1)]  # how many queues an event gives a broker
+UNITS_US = {"us": 1, "ms": 1000, "s": 1_000_000, "m": 60_000_000, "h": 3_600_000_000, "d": DAY_US}
+_PART = re.compile(r"(\d+(?:\.\d+)?)(us|ms|s|m|h|d)")
+
+
+def time_us(text: str) -> int | None:
+    """Microseconds of a time such as `1m30s`, more than `LONGEST_US` for a longer one; None for another text.
+
+    >>> time_us("1m30s"), time_us("0.5ms"), time_us("90")
+    (90000000, 500, None)
+    """
+    parts = _PART.findall(text)
+    if not parts or "".join(number + unit for number, unit in parts) != text:
+        return None
+    if any(len(number) > 20 for number, _ in parts):
+        return LONGEST_US + 1
+    value = sum(int(number) * UNITS_US[unit] for number, unit in parts if "." not in number)
+    if "." in text:
+        from decimal import Decimal
+
+        value += round(sum(Decimal(number) * UNITS_US[unit] for number, unit in parts if "." in number))
+    return value

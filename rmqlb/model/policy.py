@@ -19,15 +19,17 @@ About = Literal["group", "topic"]
 GROUP: About = "group"
 TOPIC: About = "topic"
 
-Unit = Literal["count", "ratio", "share", "least", "names", "noneOf"]
+Unit = Literal["count", "ratio", "share", "ms", "least", "names", "noneOf"]
 Bound = float | tuple[str, ...]
 
 FORBIDDEN = "forbiddenFindings"
+DRAIN_TIME = "maxDrainTime"
 
 
 class LimitKind(Struct, frozen=True):
     about: About
-    unit: Unit  # count, ratio, share (at most), least (at least), names (only these), noneOf (none of these findings)
+    # count, ratio, share, ms (at most), least (at least), names (only these), noneOf (none of these findings)
+    unit: Unit
     what: str
 
 
@@ -49,12 +51,15 @@ LIMITS: Mapping[str, LimitKind] = {
     "splitViews": LimitKind(GROUP, "count", "brokers that list other consumers than most of them"),
     "withoutLock": LimitKind(GROUP, "count", "queues of an orderly group on brokers without a master to lock them"),
     "lag": _of_figure("lag"),
+    DRAIN_TIME: _of_figure("drain_ms", "ms"),
     "strategies": LimitKind(GROUP, "names", "allocation strategies that the consumers run"),
     FORBIDDEN: LimitKind(GROUP, "noneOf", "findings of a diagnosis, by code"),
     "minBrokers": LimitKind(TOPIC, "least", "brokers that the topic's queues are on"),
     "writableBrokers": LimitKind(TOPIC, "least", "brokers that producers can send the topic's messages to"),
     "missingMasters": LimitKind(TOPIC, "count", "brokers of the topic without a master"),
 }
+_OF_EVIDENCE = (FORBIDDEN, DRAIN_TIME, "withoutLock")
+"""Limits that need the reports of running consumers."""
 
 
 class Limit(Struct, frozen=True):
@@ -117,8 +122,8 @@ class Policy(Struct, frozen=True):
         if not groups:
             return Wanted(owners=False, groups=False)
         topics = [rule for rule in self.rules if rule.about == TOPIC]
-        forbids = any(limit.name in (FORBIDDEN, "withoutLock") for rule in groups for limit in rule.limits)
-        return Wanted(everything=Everything(_patterns(topics), _patterns(groups)), evidence=forbids)
+        evidence = any(limit.name in _OF_EVIDENCE for rule in groups for limit in rule.limits)
+        return Wanted(everything=Everything(_patterns(topics), _patterns(groups)), evidence=evidence)
 
 
 def _patterns(rules: Iterable[Rule]) -> tuple[str, ...]:
@@ -148,9 +153,9 @@ class JudgedLimit(Struct, frozen=True):
     name: Annotated[str | None, "group or topic; null is the rule as a whole, which found nothing to check"]
     limit: Annotated[str | None, "the limit's name; null for the rule as a whole"]
     verdict: Annotated[Verdict, "its result; of a waived limit, the result without the waiver"]
-    value: Annotated[Bound | None, "what was measured, a fraction where the unit is share; null when it is unknown"]
+    value: Annotated[Bound | None, "what was measured, a fraction where the unit is share; null is unknown, or never"]
     bound: Annotated[Bound | None, "what the limit allows, in the same unit"]
-    unit: Annotated[Unit | None, "count, ratio or share (at most), least, names (only these), noneOf (these findings)"]
+    unit: Annotated[Unit | None, "count, ratio, share, ms (at most), least, names (only), noneOf (these findings)"]
     basis: Annotated[Basis | None, "observed, predicted or assumed owners; null where that is no question"]
     why: Annotated[str | None, "where to look, or why it could not be judged"]
     findings: Annotated[tuple[GroupFinding, ...], "findings that break a forbiddenFindings limit"]

@@ -34,7 +34,7 @@ from rmqlb.model.groups import GroupLine
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.owners import Spread
 from rmqlb.model.pipeline_result import PipelineResult, Verdict
-from rmqlb.model.policy import FAILED, GROUP, INCOMPLETE, TOPIC, JudgedLimit, Policy, WaivedLimit
+from rmqlb.model.policy import FAILED, GROUP, INCOMPLETE, TOPIC, JudgedLimit, Policy, Unit, WaivedLimit
 from rmqlb.model.result import Progress, no_progress, sum_if_known
 from rmqlb.model.snapshot import ClusterSnapshot
 from rmqlb.model.sweep_failures import LossKind
@@ -59,6 +59,7 @@ from rmqlb.pipeline.tables import (
 )
 from rmqlb.pipeline.warehouse import NIGHTS, Night, Warehouse, short
 from rmqlb.version import __version__
+from rmqlb.views.numbers import about
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -270,7 +271,7 @@ class _Of(Struct):
     def _limit(self, one: JudgedLimit) -> Findings:
         waived = one if isinstance(one, WaivedLimit) else None
         what = f"{one.about} {one.name}" if one.name is not None else "its groups"
-        value, bound = _text(one.value), _text(one.bound)
+        value, bound = (_text(each, one.unit) for each in (one.value, one.bound))
         said = f"rule {one.rule}: {what}"
         if one.limit is not None:
             said += f": {one.limit}" + (f" is {value}" if value is not None else "") + f" (limit {bound})"
@@ -339,9 +340,11 @@ def _lag(facts: Group, queue: MessageQueue) -> int | None:
     return None if state is None else state.lag
 
 
-def _text(value: object) -> str | None:
+def _text(value: object, unit: Unit | None) -> str | None:
     if value is None:
         return None
+    if isinstance(value, int | float) and unit == "ms":
+        return about(value)
     return ", ".join(value) if isinstance(value, tuple) else f"{value:.12g}" if isinstance(value, float) else str(value)
 
 

@@ -6,7 +6,7 @@ from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from rmqlb.errors import UsageError
-from rmqlb.model.limits import LONGEST_US, MOST_MESSAGES, MOST_RATE
+from rmqlb.model.limits import DAY_US, LONGEST_US, MOST_MESSAGES, MOST_RATE, UNITS_US, time_us
 from rmqlb.model.snapshot import close_names
 
 if TYPE_CHECKING:
@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
 Choice = TypeVar("Choice", bound=str)
 Value = TypeVar("Value")
-_UNITS = {"us": 1, "ms": 1000, "s": 1_000_000, "m": 60_000_000, "h": 3_600_000_000, "d": 86_400_000_000}
-_PART = re.compile(r"(\d+(?:\.\d+)?)(us|ms|s|m|h|d)")
 _MOST_BYTES = 1 << 40
 _LARGEST_IMBALANCE = 1000
 
@@ -39,16 +37,10 @@ def duration_us(text: str, option: str, *, zero: bool = False) -> int:
         if float(given):
             raise UsageError(f"{option} {text}: which unit? {_with_units(given)}")
         given = "0s"
-    parts = _PART.findall(given)
-    if not parts or "".join(number + unit for number, unit in parts) != given:
+    value = time_us(given)
+    if value is None:
         raise UsageError(f"{option} {text}: not a time", hint="write 45s, 1m30s, 800ms or 250us")
-    too_long = any(len(number) > 20 for number, _ in parts)
-    value = 0 if too_long else sum(int(number) * _UNITS[unit] for number, unit in parts if "." not in number)
-    if "." in given and not too_long:
-        from decimal import Decimal
-
-        value += round(sum(Decimal(number) * _UNITS[unit] for number, unit in parts if "." in number))
-    if too_long or value > LONGEST_US:
+    if value > LONGEST_US:
         raise UsageError(f"{option} {text}: longer than a year")
     if value == 0 and not zero:
         raise UsageError(f"{option} {text}: not longer than nothing")
@@ -64,9 +56,9 @@ def _with_units(number: str) -> str:
 def seconds(text: str, option: str) -> float:
     """A time of a day at the most, in seconds."""
     us = duration_us(text, option)
-    if us > _UNITS["d"]:
+    if us > DAY_US:
         raise UsageError(f"{option} {text}: longer than a day")
-    return us / _UNITS["s"]
+    return us / UNITS_US["s"]
 
 
 def whole_ms(text: str, option: str) -> int:

@@ -8,10 +8,11 @@ from rmqlb.engine.allocate.rules import NAMES
 from rmqlb.engine.check import check_policy
 from rmqlb.engine.source_findings import source_findings
 from rmqlb.errors import UsageError
-from rmqlb.model.policy import CheckResult, Policy
+from rmqlb.model.policy import GROUP, CheckResult, Policy
 from rmqlb.model.result import ERROR, Meta, Progress, no_progress, with_meta
+from rmqlb.verbs.diagnose import earlier_snapshots, looks_before
 from rmqlb.verbs.parse import severity
-from rmqlb.verbs.source import AnySource, reader
+from rmqlb.verbs.source import AnySource, Earlier, reader
 from rmqlb.verbs.strategies import Strategies
 
 
@@ -21,23 +22,28 @@ def check(
     *,
     today: date | None = None,
     fail_on: str = ERROR,
+    earlier: AnySource | Earlier | Sequence[AnySource | Earlier] = (),
     strategy_options: str | Sequence[str] = (),
     progress: Progress = no_progress,
 ) -> CheckResult:
     """Check a cluster against a policy: limits for its groups and topics, with waivers that expire.
 
     `policy` is a file or its content as a dict; None is the built-in policy. `outcome` of the result is `passed`,
-    `failed` or `incomplete`.
+    `failed` or `incomplete`. The limit `maxDrainTime` needs `earlier` snapshots, or one (raises DataError for one that
+    is not earlier).
     """
     lowest = severity(fail_on, "--fail-on")
     rules = policy_of(policy)
     strategies = Strategies(strategy_options)
     strategies.named += [rule.assume for rule in rules.rules if rule.assume is not None]
     strategies.must_apply(reported=True)
+    before = earlier_snapshots(earlier)
     day = today or datetime.now().astimezone().date()
     snapshot = reader(source).fetch(rules.wanted)
     settings = strategies.settings_for(list(snapshot.routes))
-    checked = check_policy(snapshot, rules, day, settings=settings, fail_on=lowest, progress=progress)
+    groups = [name for name in snapshot.groups if any(rule.about == GROUP and rule.takes(name) for rule in rules.rules)]
+    past = looks_before(before, snapshot, groups)
+    checked = check_policy(snapshot, rules, day, settings=settings, fail_on=lowest, earlier=past, progress=progress)
     return with_meta(checked.result, Meta(snapshot, (*checked.findings, *source_findings(snapshot)), checked))
 
 

@@ -4,6 +4,7 @@ from itertools import islice
 from msgspec.structs import replace
 
 from rmqlb.model.policy import (
+    DRAIN_TIME,
     GROUP,
     INCOMPLETE,
     NOT_APPLICABLE,
@@ -18,7 +19,7 @@ from rmqlb.model.policy import (
 )
 from rmqlb.model.result import counted
 from rmqlb.views.columns import Column, columns_from, rows_of
-from rmqlb.views.numbers import beyond, number, percent
+from rmqlb.views.numbers import about, beyond, number, percent
 from rmqlb.views.report import Report, Section, section_of
 
 _WORDS: dict[Unit, str] = {"least": "at least", "names": "only", "noneOf": "none of"}
@@ -43,9 +44,11 @@ def sentence(one: JudgedLimit) -> str:
 def amount_text(unit: Unit, value: Bound | None, bound: Bound = ()) -> str:
     """A value, with as many places as its difference from the bound needs."""
     if value is None:
-        return "?"
+        return "never" if unit == "ms" else "?"
     if isinstance(value, tuple):
         return ", ".join(value) or "none"
+    if unit == "ms":
+        return about(value)
     if unit == "share":
         return percent(value)
     return number(value) if isinstance(bound, tuple) else beyond(value, bound)
@@ -62,7 +65,7 @@ def waiver_text(waived: WaivedLimit) -> str:
 _COUNTS = "limits passed failed waived incomplete notApplicable"
 _WHERE = (*columns_from("rule/1"), Column("about", "about", quiet=True), *columns_from("name limit"))
 _DIAGNOSED = (
-    *("unassigned", "duplicateOwners", "duplicateClientIds", "lag"),
+    *("unassigned", "duplicateOwners", "duplicateClientIds", "lag", DRAIN_TIME),
     *("mixedStrategies", "mixedSubscriptions", "splitViews"),
 )
 """Limits of groups whose cause a diagnosis finds."""

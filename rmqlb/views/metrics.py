@@ -184,8 +184,8 @@ def _check(result: CheckResult, snapshot: ClusterSnapshot) -> Iterator[Sample]:
     for labelled, number in counted.items():
         yield Sample(CHECK_NOT_PASSED, number, dict(labelled))
     for _, one, labels in judged:  # the value of an incomplete limit is only its known part
-        yield Sample(CHECK_VALUE, _number(one.value) if one.verdict == FAILED else None, labels)
-        yield Sample(CHECK_BOUND, _number(one.bound), labels)
+        yield Sample(CHECK_VALUE, _number(one, one.value) if one.verdict == FAILED else None, labels)
+        yield Sample(CHECK_BOUND, _number(one, one.bound), labels)
 
 
 def _labels(one: JudgedLimit, snapshot: ClusterSnapshot) -> dict[str, str | None]:
@@ -197,8 +197,10 @@ def _labels(one: JudgedLimit, snapshot: ClusterSnapshot) -> dict[str, str | None
     return {**place, "rule": one.rule, "limit": one.limit, "severity": one.severity}
 
 
-def _number(value: object) -> float | None:
-    return value if isinstance(value, int | float) else None
+def _number(one: JudgedLimit, value: object) -> float | None:
+    """A number as it is; of a time, the seconds."""
+    number = value if isinstance(value, int | float) else None
+    return number / 1000 if number is not None and one.unit == "ms" else number
 
 
 def _pipeline(result: PipelineResult) -> Iterator[Sample]:

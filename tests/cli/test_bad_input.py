@@ -4,6 +4,7 @@ import gzip
 import json
 import os
 import re
+import shlex
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
@@ -19,7 +20,7 @@ from tests.support.replay_dashboard import Replay, dashboard, endless, giving, r
 from tests.support.schemas import must_fit
 
 from .recorded_lines import Line, lines_of, write_files
-from .run import EXAMPLE, Ran, error_of, run, start
+from .run import EXAMPLE, ROOT, Ran, error_of, run, start
 
 EXPLANATIONS = explanations()
 USAGE, DATA, ENDPOINT = ExitCode.USAGE, ExitCode.DATA, ExitCode.ENDPOINT
@@ -179,3 +180,15 @@ def test_a_live_source_that_misbehaves_ends_in_one_line(case: str) -> None:
     assert (ran.code, ran.stdout) == (code, "")
     assert ran.stderr.startswith(f"error: {error.format(replay.url)}")
     assert len(ran.stderr.splitlines()) <= 2
+
+
+MISTAKES = (ROOT / "tests/data/mistakes.txt").read_text(encoding="utf-8").partition("\n\n")[2].splitlines()
+
+
+@every_case("row", MISTAKES)
+def test_a_mistake_is_answered_with_what_to_type(row: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    code, typed, answer = re.fullmatch(r"(\d) (.*) => (.*)", row).groups()  # type: ignore[union-attr]
+    ran = run(*shlex.split(re.sub(r" S\b", " -s examples/cluster.json", typed, count=1)))
+    assert ran.code == int(code), ran.stderr
+    assert answer == "(works)" or goes_on(error_of(ran.stderr).hint or error_of(ran.stderr).message, answer)

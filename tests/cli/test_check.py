@@ -50,13 +50,13 @@ def test_the_starter_explains_each_limit_and_can_be_written_out_in_full() -> Non
     text = run("check", "--print-policy").stdout
     assert all(re.search(rf"\b{name}: .*#", text) for name in LIMITS if name not in ("strategies", "lag"))
     assert all(re.search(rf"\b{name}\b", check.__doc__ or "") for name in LIMITS)
-    keys = "exclude|assume|movedOn.*|withoutLock|writableBrokers|lag|forbiddenFindings|waivers|  - rule|    group|    limit|    reason|    until"
+    keys = "exclude|assume|movedOn.*|withoutLock|writableBrokers|lag|maxDrainTime|forbiddenFindings|waivers|  - rule|    group|    limit|    reason|    until"
     whole = re.sub(rf"^( *)# ({keys}): ", r"\1\2: ", text, flags=re.MULTILINE).replace("# waivers:", "waivers:")
     ran = run("check", "-p", "-", "-s", EXAMPLE, "-o", "json", stdin=whole)
     assert ran.code in (ExitCode.OK, ExitCode.DATA), ran.stderr
     data = json.loads(ran.stdout)["data"]
     assert {rule["rule"]: rule["limits"] / rule["names"] for rule in data["rules"]} == {
-        "one-owner-per-queue": 6, "same-for-all": 2, "balanced": 5, "groups-online": 1, "masters": 1, "survives-a-broker": 2,
+        "one-owner-per-queue": 6, "same-for-all": 2, "balanced": 6, "groups-online": 1, "masters": 1, "survives-a-broker": 2,
     }  # fmt: skip
     assert len(data["waivers"]) == 1
 
@@ -70,7 +70,7 @@ def test_the_built_in_policy_finds_what_show_groups_calls_an_error() -> None:
 
 @every_case("fmt", FORMATS)
 def test_every_limit_ends_in_every_format_as_its_figures_say(fmt: str) -> None:
-    bounds = {"noneOf": "[slow-consumer]", "names": "[AVG]", "share": "50%"}
+    bounds = {"noneOf": "[slow-consumer]", "names": "[AVG]", "share": "50%", "ms": "10m"}
     limits = [f"{kind.about}s: '*', limits: {{{name}: {bounds.get(kind.unit, 1)}}}" for name, kind in LIMITS.items()]
     ran = run("check", "-p", "-", "-s", EXAMPLE, "--fail-on", "info", "-o", fmt, stdin=rules(*limits))
     assert (ran.code, "Traceback" in ran.stderr) == (ExitCode.CONDITION, False)

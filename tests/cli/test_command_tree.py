@@ -21,8 +21,7 @@ from tests.support.replay_remoting import cluster
 from tests.test_golden import BASIC
 from tools.manual.tree import CommandPage, command_tree
 
-from .examples import may_end_with, run_example
-from .run import ROOT, environment, error_of, instead, run, start
+from .run import ROOT, environment, error_of, instead, may_end_with, run, run_example, start
 
 TREE = command_tree()
 ALL = list(TREE.all())

@@ -233,5 +233,5 @@ def test_a_list_of_members_may_begin_with_a_byte_order_mark(tmp_path: Path, monk
     text = "\ufeffc1\r\n# a comment\r\n\r\n c2 \nd\u2028e"
     path = tmp_path / "ids"
     path.write_bytes(text.encode())
-    monkeypatch.setattr("sys.stdin", io.StringIO(text))
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
     assert values.members("@-") == values.members(f"@{path}") == ("c1", "c2", "d\u2028e")

@@ -5,6 +5,7 @@ import io
 import re
 from pathlib import Path
 
+from tests.support.builders import snapshot_text
 from tests.support.mismatches import every_case
 
 from .run import EXAMPLE, ROOT, changed_example, envelope_of, error_of, run
@@ -119,3 +120,32 @@ def test_the_summaries_of_consumers_and_sizes_count_the_groups() -> None:
     assert sizes == {"groups": 3, "satisfiedNow": 1, "unsatisfiedNow": 1, "withoutAnswer": 2}
     ran = run("size-group", *SOURCE, *BOTH, "--fail-on", "consumers>0")
     assert (ran.code, "condition met: consumers>0 in group bill-svc" in ran.stderr) == (3, True)
+
+
+PLAN_ONE = ("plan-rebalance", "--add", "1")
+RETRY_COMMANDS = [
+    (*PLAN_ONE, "--include-retry"),
+    ("show-owners", "--include-retry"),
+    ("simulate-rebalance", "--event", "join z@10s", "--include-retry"),
+]
+
+
+@every_case("command", RETRY_COMMANDS, ids=" ".join)
+@every_case("topics", [["T"], ["%RETRY%g", "T"], None])
+@every_case("named", ["", "-t T", "-t T -t %RETRY%g", "-t T -g g"])
+def test_the_retry_topic_is_taken_whatever_names_the_others(
+    command: tuple[str, ...], topics: list[str] | None, named: str
+) -> None:
+    def shown(*routes: str) -> tuple[set[str], list[str]]:
+        text = snapshot_text(*routes, clientIds=["a@1", "b@1"], topics=topics)
+        document = envelope_of(*command, "-s", "-", *options, stdin=text)
+        rows = document["data"]["topics" if command[0] == PLAN_ONE[0] else "queues"]
+        return {row["topic"] for row in rows}, [finding["code"] for finding in document["findings"]]
+
+    options = named.split()
+    found, codes = shown("%RETRY%g", "T")
+    assert (found, "not-subscribed" in codes) == ({"%RETRY%g", "T"}, False)
+    if topics is not None:
+        options = options[:2]
+        found, codes = shown("T")
+        assert (found, codes.count("no-route")) == ({"T"}, 1)

@@ -21,8 +21,10 @@ from rmqlb.model.group import BROADCASTING, CONSUME_POP
 from rmqlb.model.groups import Consumers
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.snapshot import ClusterSnapshot
+from rmqlb.verbs.check import check
 from rmqlb.verbs.diagnose import diagnose
 from rmqlb.verbs.show_groups import show_consumers, show_groups
+from rmqlb.views.check import amount_text
 from rmqlb.views.diagnose import diagnosis_report
 from rmqlb.views.show_groups import consumers_report, drain_sentence, drain_text
 from tests.engine.check.clusters import cluster, members
@@ -193,22 +195,31 @@ def test_offsets_that_consumers_keep_show_nothing() -> None:
 
 
 @every_case(
-    ("queues", "expected", "met", "cells"),
+    ("queues", "expected", "met", "verdict", "cells"),
     [
-        ((FAST,) * 4, "drains in 2h29m2s to 3h43m39s (inflow 40/s, consumption 400/s)", True, ("2h29m2s to 3h43m39s",) * 3),
-        ((FAST, FAST, (200, 100, 100), (200, 100, 100)), None, True, ("2h29m2s to 3h43m39s", "2h29m2s to 3h43m39s", "0 s")),
-        (((10**6, 190, 90),) * 4, "never drains at this rate: inflow 760/s, consumption 360/s", True, ("never",) * 3),
-        (((200, 100, 100),) * 4, "keeps up (inflow 400/s, consumption 400/s)", False, ("0 s",) * 3),
-        (((10**6, 100, 99),) * 4, None, None, (None,) * 3),
+        ((FAST,) * 4, "drains in 2h29m2s to 3h43m39s (inflow 40/s, consumption 400/s)", True, "failed: 2h29m2s", ("2h29m2s to 3h43m39s",) * 3),
+        (((45_000, 10, 100),) * 4, "drains in 6m35s to 10m6s (inflow 40/s, consumption 400/s)", None, "incomplete", ("6m35s to 10m6s",) * 3),
+        ((FAST, FAST, (200, 100, 100), (200, 100, 100)), None, True, "failed: 2h29m2s", ("2h29m2s to 3h43m39s", "2h29m2s to 3h43m39s", "0 s")),
+        (((10**6, 190, 90),) * 4, "never drains at this rate: inflow 760/s, consumption 360/s", True, "failed: never", ("never",) * 3),
+        (((200, 100, 100),) * 4, "keeps up (inflow 400/s, consumption 400/s)", False, "passed", ("0 s",) * 3),
+        (((10**6, 100, 99),) * 4, None, None, "incomplete", (None,) * 3),
     ],
 )  # fmt: skip
 def test_views_and_conditions_show_drain_times(
-    queues: tuple[tuple[int, int, int], ...], expected: str | None, met: bool | None, cells: tuple[str | None, ...]
+    queues: tuple[tuple[int, int, int], ...],
+    expected: str | None,
+    met: bool | None,
+    verdict: str,
+    cells: tuple[str | None, ...],
 ) -> None:
     *before, now = looks(*queues)
     found = show_groups(now, earlier=before, fail_on="drain-ms[g]>10m")
     (line,), (tried,) = found.groups, found.conditions
     assert tried.met is met
+    policy = {"rules": [{"name": "drains", "groups": "*", "limits": {"maxDrainTime": "10m"}}]}
+    judged = check(now, policy, earlier=before)
+    values = [amount_text("ms", one.value) for one in judged.failed]
+    assert ": ".join([judged.outcome, *values]) == verdict
     shown = show_consumers(now, "g", earlier=before)
     assert isinstance(shown, Consumers)
     assert tuple(map(drain_text, (line.drain, *(each.drain for each in shown.consumers)))) == cells

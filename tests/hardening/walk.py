@@ -42,7 +42,7 @@ ON_TWO_SNAPSHOTS = {"diff": ("-", str(Path(__file__).parent.parent.parent / "exa
 WITHOUT_A_SNAPSHOT = frozenset(
     {"record", "pipeline", "context", "config", "schema", "explain", "completion", "options", "doctor"}
 )
-"""Commands that read no snapshot, or have their own tests: `tests/cli/test_record.py`, `tests/sources/test_doctor.py`, `tests/pipeline`, which starts Spark."""
+"""Commands that read no snapshot, or have their own tests: `tests/cli/test_record.py`, `tests/sources/test_opening.py`, `tests/pipeline`, which starts Spark."""
 OWN_FORMATS = {
     "fetch-routes": ("json", "yaml", "jsonl"),
     **dict.fromkeys(

@@ -68,22 +68,19 @@ class RocketMQCluster:
             f"{t.topic},{self.broker_addresses[t.broker_name]},{t.read_queues},{t.write_queues},{t.perm}"
             for t in topics
         ]
-        command = self.java.command("Topics", self.name_server, *rows)
-        done = subprocess.run(
-            command, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=START_DEADLINE, check=False
-        )
-        if done.returncode != 0:
-            raise RuntimeError(f"no topics: {done.stdout[-2000:]}{done.stderr[-2000:]}")
-        (said,) = (json.loads(line) for line in done.stdout.splitlines() if line.startswith('{"created"'))
+        lines = self.run("Topics", self.name_server, *rows).splitlines()
+        (said,) = (json.loads(line) for line in lines if line.startswith('{"created"'))
         return int(said["atUs"])
 
-    def run(self, program: str, *arguments: str) -> None:
+    def run(self, program: str, *arguments: str) -> str:
+        """What a program of ours prints, which has to end well."""
         command = self.java.command(program, *arguments)
         done = subprocess.run(
             command, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=2 * START_DEADLINE, check=False
         )
         if done.returncode != 0:
             raise RuntimeError(f"{program}: {done.stdout[-2000:]}{done.stderr[-2000:]}")
+        return done.stdout
 
     def admin(self, command: str, *arguments: str) -> None:
         self.run(MQADMIN, command, "-n", self.name_server, *arguments)

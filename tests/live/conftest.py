@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from .broker_failures import Kill, recorded_kill
 from .cluster import RocketMQCluster, TopicOnBroker
 from .jars import go_program
 from .jvm import Java
 from .living_groups import LivingGroups, living_groups
+from .producers import Kill, recorded_kill
 
 
 @pytest.fixture(scope="session")

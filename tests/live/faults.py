@@ -8,15 +8,12 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from typer.testing import CliRunner
-
-from rmqlb.cli.main import app
+from tests.cli.run import run
 
 from .broker_requests import set_request_mode
 from .cluster import RocketMQCluster
-from .consumers import Consumers, consumers
-from .jvm import JavaProcess, wait_until
-from .relay import Relay, relay
+from .jvm import JavaProcess, Relay, relay, wait_until
+from .members import Consumers, consumers
 
 NAMED_DEADLINE = 360.0
 """A blocked listener counts from 60 s on, other tags from 120 s, and the machine may be busy."""
@@ -79,10 +76,8 @@ class Lab:
     def diagnose(self, groups: Sequence[str], *more: str) -> dict[str, dict[str, Any]]:
         chosen = [word for group in groups for word in ("-g", group)]
         source = ("-s", f"rocketmq://{self.cluster.name_server}")
-        ran = CliRunner().invoke(
-            app, ["diagnose", *source, *chosen, *(() if "--source-timeout" in more else PATIENCE), "-o", "json", *more]
-        )
-        if ran.exit_code != 0:
+        ran = run("diagnose", *source, *chosen, *(() if "--source-timeout" in more else PATIENCE), "-o", "json", *more)
+        if ran.code != 0:
             raise RuntimeError(ran.stderr)
         data = json.loads(ran.stdout)["data"]
         found = {each["group"]: each for each in data.get("groups", [data])}

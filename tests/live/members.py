@@ -7,16 +7,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from rmqlb import MessageQueue
 
 from .cluster import RocketMQCluster
-from .jvm import START_DEADLINE, JavaProcess, started, wait_until
+from .jvm import START_DEADLINE, Java, JavaProcess, started, wait_until
 
 SETTLE_DEADLINE = 90.0
 # RocketMQ's property for the pause between two rebalances of a client, 20 s when not given: same rule, more often.
@@ -31,6 +31,15 @@ Owned = Mapping[str, frozenset[MessageQueue]]
 class Program:
     process: JavaProcess
     _asked: count[int] = field(default_factory=count)
+
+    @classmethod
+    @contextmanager
+    def start(cls, name: str, command: list[str], log: Path) -> Iterator[Self]:
+        """The program, once it is ready."""
+        with started(name, command, log) as process:
+            program = cls(process)
+            program.next_answer()
+            yield program
 
     def next_answer(self) -> dict[str, Any]:
         """The next line of JSON that it says; its first one comes unasked, when it is ready."""
@@ -108,27 +117,93 @@ def _by_client_id(rows: Mapping[str, Sequence[Mapping[str, Any]]]) -> Owned:
     }
 
 
-@contextmanager
 def running_members(
     cluster: RocketMQCluster, group: str, strategy: str, topics: Sequence[str], names: Sequence[str], **properties: str
-) -> Iterator[Members]:
+) -> AbstractContextManager[Members]:
     """A group of these members, with client IDs ``127.0.0.1@NAME``; further properties are those of ``Members.java``."""
     arguments = [cluster.name_server, group, strategy, ",".join(topics), *names]
     own = {f"members.{name}": value for name, value in properties.items()}
     command = cluster.java.command("Members", *arguments, properties=FAST_REBALANCE | own)
-    with started(group, command, cluster.java.home / f"members-{group}.log") as process:
-        members = Members(process)
-        members.next_answer()
-        yield members
+    return Members.start(group, command, cluster.java.home / f"members-{group}.log")
 
 
-@contextmanager
 def go_members(
     cluster: RocketMQCluster, program: Path, group: str, strategy: str, topics: Sequence[str], names: Sequence[str] = ()
-) -> Iterator[Members]:
+) -> AbstractContextManager[Members]:
     """The same of Go's client, all in one process."""
     command = [str(program), cluster.name_server, group, strategy, ",".join(topics), *names]
-    with started(f"{group} in Go", command, cluster.java.home / f"go-{group}.log") as process:
-        members = Members(process)
-        members.next_answer()
-        yield members
+    return Members.start(f"{group} in Go", command, cluster.java.home / f"go-{group}.log")
+
+
+class Consumers(Program):
+    def join(self, group: str, name: str, topics: str, **options: str) -> str:
+        """Start a consumer; its client ID. Topics and options are those of ``Consumers.java``."""
+        given = " ".join(f"{key}={value}" for key, value in {"topics": topics, **options}.items())
+        return str(self.ask(f"join {group} {name} {given}")["joined"])
+
+    def leave(self, group: str, name: str) -> None:
+        self.ask(f"leave {group} {name}")
+
+    def produce(self, topic: str, per_second: float, tag: str = "") -> None:
+        self.ask(f"produce {topic} {per_second} {tag}")
+
+    def fill(self, topic: str, per_second: float) -> None:
+        self.ask(f"fill {topic} {per_second}")
+
+
+def consumers(cluster: RocketMQCluster, name: str, *, fast: bool = False) -> AbstractContextManager[Consumers]:
+    """A JVM without consumers yet; `fast` lets them rebalance every second instead of every 20 s."""
+    command = cluster.java.command("Consumers", cluster.name_server, properties=FAST_REBALANCE if fast else None)
+    return Consumers.start(name, command, cluster.java.home / f"consumers-{name}.log")
+
+
+@dataclass(frozen=True)
+class Got:
+    """A message that came to a consumer of a group, in epoch milliseconds."""
+
+    group: str
+    body: str
+    at_ms: int
+
+
+def all_got(process: JavaProcess) -> list[Got]:
+    lines = process.output().splitlines(keepends=True)
+    rows = [json.loads(line[len("got ") :]) for line in lines if line.startswith("got ") and line.endswith("\n")]
+    return [Got(row["group"], row["body"], row["atMs"]) for row in rows]
+
+
+class Receivers(Program):
+    """gRPC consumers in one JVM, each with a client of its own; each start answers when it was, in epoch milliseconds."""
+
+    def simple(
+        self, group: str, topic: str, *, loops: int = 1, await_s: float = 5, invisible_s: int = 10, ack: bool = True
+    ) -> int:
+        times = f"{round(await_s * 1000)} {invisible_s * 1000}"
+        return int(self.ask(f"simple {group} {topic} {loops} {times} {str(ack).lower()}")["atMs"])
+
+    def push(self, group: str, topic: str, *, ack: bool = True) -> int:
+        return int(self.ask(f"push {group} {topic} {str(ack).lower()}")["atMs"])
+
+    def failures(self, group: str) -> list[str]:
+        start = f"failed {group} "
+        return [line[len(start) :] for line in self.process.output().splitlines() if line.startswith(start)]
+
+
+class Sender(Program):
+    def send(self, topic: str, broker: str, queue: int, body: str) -> None:
+        """Send a message to a queue; its body must be its own."""
+        self.process.send(f"{topic} {broker} {queue} {body}")
+
+    def sent(self) -> dict[str, int]:
+        """When each message so far set out, in epoch milliseconds, by its body."""
+        self.process.must_run()
+        rows = [json.loads(line) for line in self._answers()]
+        return {row["body"]: row["atMs"] for row in rows if "body" in row}
+
+
+def receivers(java: Java, endpoint: str, log: Path) -> AbstractContextManager[Receivers]:
+    return Receivers.start(log.stem, java.command("GrpcReceivers", endpoint), log)
+
+
+def sender(cluster: RocketMQCluster, log: Path) -> AbstractContextManager[Sender]:
+    return Sender.start("messages", cluster.java.command("Messages", cluster.name_server), log)

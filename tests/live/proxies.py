@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import replace
@@ -155,22 +154,15 @@ def grpc_java(cluster: RocketMQCluster) -> Java:
     return replace(cluster.java, class_path=grpc_class_path())
 
 
-@contextmanager
-def grpc_producer(cluster: RocketMQCluster, endpoints: str, topic: str, folder: Path) -> Iterator[GrpcProducer]:
-    java = grpc_java(cluster)
-    with started("producer", java.command("GrpcProducer", endpoints, topic), folder / "producer.log") as process:
-        producer = GrpcProducer(process)
-        producer.next_answer()
-        yield producer
+def grpc_producer(
+    cluster: RocketMQCluster, endpoints: str, topic: str, folder: Path
+) -> AbstractContextManager[GrpcProducer]:
+    command = grpc_java(cluster).command("GrpcProducer", endpoints, topic)
+    return GrpcProducer.start("producer", command, folder / "producer.log")
 
 
 def stored(cluster: RocketMQCluster, topic: str) -> list[tuple[str, int, str]]:
     """Broker, queue and body of each message of a topic, queue by queue in the order of their offsets."""
-    command = cluster.java.command("Stored", cluster.name_server, topic)
-    done = subprocess.run(
-        command, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=START_DEADLINE, check=False
-    )
-    if done.returncode != 0:
-        raise RuntimeError(f"nothing read: {done.stdout[-2000:]}{done.stderr[-2000:]}")
-    (line,) = (line for line in done.stdout.splitlines() if line.startswith('{"stored"'))
+    lines = cluster.run("Stored", cluster.name_server, topic).splitlines()
+    (line,) = (line for line in lines if line.startswith('{"stored"'))
     return [(row["brokerName"], row["queueId"], row["body"]) for row in json.loads(line)["stored"]]

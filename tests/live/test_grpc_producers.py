@@ -12,15 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
 from rmqlb import MessageQueue, PublishingLoadBalancer, SendReport, publish_queues
-from rmqlb.cli.main import app
 from rmqlb.engine.send.simulate import simulate_send
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.send_scenario import Failure, Moment, Reaction, SendScenario
 from rmqlb.model.snapshot import Wanted
 from rmqlb.sources.opening import Access, open_source
+from tests.cli.run import run
 
 from .cluster import RocketMQCluster, TopicOnBroker
 from .jvm import wait_until
@@ -52,8 +51,8 @@ def proxies() -> Iterator[ClusterOfProxies]:
 def selected(cluster: RocketMQCluster, topic: str, mode: str) -> dict[str, dict[str, Any]]:
     keys = [f"--key={group}" for group in GROUPS]
     line = ("select-queue", "-s", f"rocketmq://{cluster.name_server}", "-t", topic, "--sdk", SDK, *keys)
-    result = CliRunner().invoke(app, [*line, "--proxy-mode", mode, "-o", "json"])
-    assert result.exit_code == 0, result.stderr
+    result = run(*line, "--proxy-mode", mode, "-o", "json")
+    assert result.code == 0, result.stderr
     return {row["key"]: row for row in json.loads(result.stdout)["data"]["keys"]}
 
 

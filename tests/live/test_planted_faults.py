@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -17,15 +16,13 @@ from typing import Any
 
 import pytest
 from msgspec import convert
-from typer.testing import CliRunner
 
-from rmqlb.cli.main import app
 from rmqlb.model.diagnosis import Diagnosis
 from rmqlb.views.diagnose import sentence
+from tests.cli.run import run
 
 from .broker_requests import more_channels
 from .cluster import RocketMQCluster, TopicOnBroker
-from .consumers import consumers
 from .faults import (
     NAMED_DEADLINE,
     PATIENCE,
@@ -43,8 +40,8 @@ from .faults import (
     silenced,
 )
 from .jvm import JavaProcess, wait_until
+from .members import consumers, receivers
 from .proxies import grpc_java, proxy_by_itself
-from .receivers import receivers
 
 pytestmark = pytest.mark.live
 
@@ -291,7 +288,7 @@ def test_blocked_consumers_show_where_their_listeners_wait(planted: Lab) -> None
 @pytest.mark.parametrize(("group", "is_orderly"), [("hang-svc", False), ("hang-orderly-svc", True)])
 def test_the_evidence_of_a_consumer_with_messages_in_hand_is_read(planted: Lab, group: str, is_orderly: bool) -> None:
     source = ("-s", f"rocketmq://{planted.cluster.name_server}", *PATIENCE[:2])
-    ran = CliRunner().invoke(app, ["fetch-routes", *source, "-g", group, "--evidence", "-o", "json"])
+    ran = run("fetch-routes", *source, "-g", group, "--evidence", "-o", "json")
     (its,) = json.loads(ran.stdout)["data"]["groups"]
     (report,) = (each for each in its["reports"] if each["clientId"] == f"127.0.0.1@{group}-2")
     evidence = report["evidence"]
@@ -409,8 +406,7 @@ def test_a_broker_that_was_killed_seconds_ago_is_named(planted: Lab, tmp_path: P
     wait_until(lambda: not grave(one_look(planted)), 120, lambda: f"still: {planted.brief(STALE)[-1]}", 3.0)
     before = str(tmp_path / "before.json")
     source = ("-s", f"rocketmq://{planted.cluster.name_server}", "-g", STALE)
-    CliRunner().invoke(app, ["fetch-routes", *source, "--evidence", "--to", before])
-    time.sleep(2)  # snapshots tell whole seconds
+    run("fetch-routes", *source, "--evidence", "--to", before)
     planted.cluster.kill_broker("broker-b")
     at_once = one_look(planted)
     found = one_look(planted, "--earlier", before)

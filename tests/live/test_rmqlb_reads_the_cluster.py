@@ -7,10 +7,9 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
 from rmqlb import MessageQueue
-from rmqlb.cli.main import app
+from tests.cli.run import run
 
 from .cluster import RocketMQCluster
 from .members import Members, Owned, running_members
@@ -26,8 +25,8 @@ Owners = dict[tuple[str, str, int], list[str]]
 
 
 def rmqlb(*arguments: str, exit_code: int = 0) -> dict[str, Any]:
-    result = CliRunner().invoke(app, [*arguments, "-o", "json"])
-    assert result.exit_code == exit_code, result.stderr
+    result = run(*arguments, "-o", "json")
+    assert result.code == exit_code, result.stderr
     value: dict[str, Any] = json.loads(result.stdout)
     return value
 
@@ -88,8 +87,8 @@ def test_a_snapshot_of_the_running_cluster_gives_the_same_plan(cluster: RocketMQ
     with running_members(cluster, group, "CONSISTENT_HASH", [*TOPICS], FIRST_MEMBERS) as members:
         settled(members, group, cluster)
         live = rmqlb("plan-rebalance", "-s", f"rocketmq://{cluster.name_server}", "--group", group, "--add", "1")
-        result = CliRunner().invoke(app, ["fetch-routes", "-s", f"rocketmq://{cluster.name_server}", "--to", path])
-        assert result.exit_code == 0, result.stderr
+        result = run("fetch-routes", "-s", f"rocketmq://{cluster.name_server}", "--to", path)
+        assert result.code == 0, result.stderr
     saved = rmqlb("plan-rebalance", "-s", path, "--group", group, "--add", "1")
     for now, then in zip(queues_of(live), queues_of(saved), strict=True):
         # Only a broker can be asked what it tells a consumer of a queue in which nothing is stored.

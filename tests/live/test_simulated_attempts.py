@@ -18,8 +18,7 @@ import pytest
 from rmqlb import Attempt, Failure, Moment, Reaction, SendScenario, simulate_send
 from rmqlb.model.route import TopicRouteData
 
-from .broker_failures import EVERY, KILLED, PAUSE_MS, Kill, Recording
-from .producers import RecordedAttempt, RecordedMessage
+from .producers import EVERY, KILLED, PAUSE_MS, Kill, RecordedAttempt, RecordedMessage, Recording
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]
 

@@ -1,21 +1,174 @@
-"""The simulation against real groups: consumers join, stop in good order, are killed or frozen, a broker is new.
+"""`rmqlb record` beside a group of real clients that log each change of theirs: every change lies in its interval.
 
-Each recording is simulated many times with the same events, and the report of the comparison is printed.
+A first recording begins before a member joins and ends when the group is converged; it is compared with simulations of the
+same join, by the command. A second one goes on while a member leaves in good order and a JVM is killed.
 """
 
 from __future__ import annotations
 
+import json
 import sys
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import pytest
 
-from tests.support.rebalance_comparison import compared, disagreements, report
+from rmqlb.decoding import convert
+from rmqlb.model.recording import OwnerChange, QueueRecording
+from rmqlb.model.recording import Recording as Recorded
+from tests.cli.run import run
+from tests.support.rebalance_comparison import compared as trials_compared
+from tests.support.rebalance_comparison import disagreements, report
+from tests.support.recorded_groups import Line, Recording
 
-from .living_groups import ACTS, LivingGroups
+from .living_groups import ACTS, TOPIC, WATCHED, LivingGroups, group_id
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]
 
-TRIALS = 200
+JOINS = "127.0.0.1@c3"
+LATE_MS = 250
+"""The log looks at a member's table every 10 ms, on a machine that has other things to do."""
+UNSEEN_MS = 2_500
+"""What is undone so soon may lie between two looks."""
+TRIALS = 30
+
+
+def recorded(path: Path) -> Recorded:
+    return convert(json.loads(path.read_text())["data"], Recorded)
+
+
+class Truth(NamedTuple):
+    """A change that a consumer logged: when it was at the earliest and at the latest, in the recording's time."""
+
+    queue: tuple[str | None, str | None, int | None]
+    client_id: str
+    change: str
+    from_ms: float
+    to_ms: float
+
+    def is_like(self, change: OwnerChange) -> bool:
+        is_same = (change.client_id, change.change) == (self.client_id, self.change)
+        return is_same and change.from_ms - LATE_MS <= self.to_ms and self.from_ms - LATE_MS <= change.to_ms
+
+    def is_told(self, queue: QueueRecording, mine: list[Truth]) -> bool:
+        """It is in an interval, or undone before the next look."""
+        undone = (
+            other.client_id == self.client_id
+            and other.change != self.change
+            and abs(other.from_ms - self.from_ms) < UNSEEN_MS
+            for other in mine
+        )
+        return any(map(self.is_like, queue.changes)) or any(undone)
+
+
+def truths(log: Recording, since_us: float) -> Iterator[Truth]:
+    """The changes of the topic's queues; one that leaves loses its queues somewhere between stopping and stopped."""
+
+    def ms(line: Line) -> float:
+        return (line.at_us + log.lived.began_us - since_us) / 1000
+
+    ends: dict[str, list[float]] = {}
+    for line in log.lines:
+        if line.what in ("stopping", "stopped", "killed"):
+            ends.setdefault(line.client_id, []).append(ms(line))
+    held: dict[tuple[Any, str], bool] = {}
+    for line in log.lines:
+        if line.what in ("gained", "lost") and line.topic == TOPIC:
+            held[line.queue, line.client_id] = line.what == "gained"
+            leaving = ends.get(line.client_id)
+            if line.what == "gained" or not leaving or ms(line) < min(leaving):  # otherwise it is told below
+                yield Truth(line.queue, line.client_id, line.what, ms(line), ms(line))
+        elif line.what in ("stopping", "killed"):
+            last = max(ends[line.client_id]) if line.what == "stopping" else ms(line)
+            for (queue, client_id), owns in held.items():
+                if client_id == line.client_id and owns:
+                    yield Truth(queue, client_id, "lost", ms(line), last)
+
+
+def compared(log: Recording, recording: Recorded) -> tuple[int, list[str]]:
+    since_us = datetime.fromisoformat(recording.started_at).timestamp() * 1e6
+    every = list(truths(log, since_us))
+    ended_ms = (log.lived.began_us + log.lived.end_us - since_us) / 1000
+    wrong, number = [], 0
+    for queue in recording.queues:
+        key = (queue.topic, queue.broker_name, queue.queue_id)
+        mine = [truth for truth in every if truth.queue == key]
+        for change in (each for each in queue.changes if each.from_ms <= ended_ms - 1000):
+            number += 1
+            if not any(each.is_like(change) for each in mine):
+                wrong.append(f"{key}: {change}: nothing of it in the log: {mine}")
+        inside = (truth for truth in mine if truth.from_ms > 0 and truth.to_ms < recording.end_ms - 1000)
+        told = f"is in no interval: {queue.changes}"
+        wrong += [f"{key}: {truth} {told}" for truth in inside if not truth.is_told(queue, mine)]
+    return number, wrong
+
+
+def true_gap_ms(log: Recording, queue: QueueRecording, since_us: float, end_ms: float) -> float:
+    """The longest time without owner that the log has, within the recording."""
+    offset = log.lived.began_us - since_us
+    gaps = [
+        min((each.to_us + offset) / 1000, end_ms) - max((each.from_us + offset) / 1000, 0)
+        for each in log.intervals[queue.queue]
+        if each.state == "unassigned"
+    ]
+    return max([0.0, *gaps])
+
+
+@pytest.mark.parametrize("which", ["join", "rest"])
+def test_every_change_lies_in_its_interval(lived: LivingGroups, which: str, capsys: pytest.CaptureFixture[str]) -> None:
+    recording = recorded(getattr(lived.watched.result(), which))
+    number, wrong = compared(lived.recording(WATCHED), recording)
+    widths = sorted(change.to_ms - change.from_ms for queue in recording.queues for change in queue.changes)
+    with capsys.disabled():
+        sys.stdout.write(f"\n{which}: {number} changes, {len(wrong)} outside their intervals")
+        sys.stdout.write(f"; intervals of {widths[0]} to {widths[-1]} ms, median {widths[len(widths) // 2]} ms\n")
+    assert wrong == []
+    assert number >= 8
+
+
+@pytest.mark.parametrize("which", ["join", "rest"])
+def test_the_bounds_contain_the_true_gap(lived: LivingGroups, which: str) -> None:
+    """A member that leaves keeps its table for a moment after the brokers forget it."""
+    recording = recorded(getattr(lived.watched.result(), which))
+    log = lived.recording(WATCHED)
+    since_us = datetime.fromisoformat(recording.started_at).timestamp() * 1e6
+    ended_ms = (log.lived.began_us + log.lived.end_us - since_us) / 1000
+    slack = LATE_MS + (0 if which == "join" else 3_000)
+    for queue in recording.queues:
+        if any(change.to_ms > ended_ms for change in queue.changes):
+            continue  # the end of the JVMs is no part of the log
+        gap = true_gap_ms(log, queue, since_us, min(recording.end_ms, ended_ms))
+        assert queue.longest_gap_at_least_ms - slack <= gap <= queue.longest_gap_at_most_ms + slack, queue
+
+
+def test_the_join_is_as_it_was_simulated_by_the_command(
+    lived: LivingGroups, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert recorded(lived.watched.result().join).converged_by == "prediction"
+    against: list[str] = []
+    for trial in range(TRIALS):
+        path = tmp_path / f"{trial}.json"
+        ran = run(
+            *("simulate-rebalance", "-s", str(lived.watched.result().before), "-g", group_id(WATCHED)),
+            *("--event", f"join {JOINS}@30s", "--set", f"trial={trial}", "-o", "json"),
+        )
+        assert ran.code == 0, ran.stderr
+        path.write_text(ran.stdout)
+        against += ["--against", str(path)]
+    ran = run(
+        "record", "--replay", str(lived.watched.result().join), *against, "--fail-on", "differences>0", "-o", "json"
+    )
+    data = json.loads(ran.stdout)["data"]
+    outcomes = [queue["outcome"] for queue in data["comparison"]["queues"]]
+    with capsys.disabled():
+        told = {outcome: outcomes.count(outcome) for outcome in dict.fromkeys(outcomes)}
+        sys.stdout.write(f"\n{len(outcomes)} queues against {TRIALS} simulations: {told}\n")
+    assert (ran.code, {*outcomes}) == (0, {"as-predicted"})
+
+
+OF_EACH = 200
 
 
 @pytest.mark.parametrize("name", ACTS)
@@ -23,7 +176,7 @@ def test_a_group_goes_through_what_the_simulation_foretells(
     lived: LivingGroups, name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     recording = lived.recording(name)
-    comparisons = compared(recording, TRIALS)
+    comparisons = trials_compared(recording, OF_EACH)
     with capsys.disabled():
         sys.stdout.write(f"\n{report(recording, comparisons)}\n")
     assert all(each.changing for each in comparisons)

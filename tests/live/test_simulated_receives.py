@@ -8,6 +8,7 @@ from __future__ import annotations
 import random
 import time
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -18,17 +19,19 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from rmqlb.engine.simulate_receive.rules import again_after_us
+from rmqlb import MessageQueue
+from rmqlb.engine.simulate_receive.rules import again_after_us, broker_rules
 from rmqlb.engine.simulate_receive.simulate_receive import readable_queues, simulate_receive
 from rmqlb.errors import UsageError
 from rmqlb.model.simulate_receive import SECOND_US, QueueRate, ReceiveClient, ReceiveScenario
 from tests.support.builders import route
 
+from .broker_requests import pop as pop_message
+from .broker_requests import send
 from .cluster import RocketMQCluster, TopicOnBroker
-from .consumers import Consumers, consumers
 from .jvm import Java, JavaProcess, wait_until
+from .members import Consumers, Receivers, Sender, all_got, consumers, receivers, sender
 from .proxies import grpc_java, proxy_by_itself
-from .receivers import Receivers, Sender, all_got, receivers, sender
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]
 
@@ -266,3 +269,64 @@ def test_an_await_that_the_simulation_refuses_is_refused_by_the_proxy(lab: Lab) 
     lab.living.simple("short-svc", "Short", await_s=1)
     wait_until(lambda: lab.living.failures("short-svc") != [], DEADLINE, lambda: "no receive failed")
     assert "not enough for polling" in lab.living.failures("short-svc")[0]
+
+
+POP_BROKER = "broker-a"
+ORDERED = 4
+WITH_MESSAGES = (0, 1)
+RECEIVES = 300
+TOLERANCE = 0.15  # more than four standard deviations of a share of three quarters
+POP_LATE_MS = 1000
+INVISIBLE_MS = 5000
+AWAIT_MS = 15_000
+
+
+@pytest.fixture(scope="module", params=["5.3.3", "5.5.0"])
+def popping(request: pytest.FixtureRequest) -> Iterator[RocketMQCluster]:
+    if request.param == "5.5.0":
+        yield request.getfixturevalue("cluster")
+        return
+    with RocketMQCluster(request.param, brokers=[POP_BROKER], config={"timerWheelEnable": "true"}) as running:
+        counts = {"Ordered": ORDERED, "Back": 1}
+        running.create_topics([TopicOnBroker(topic, POP_BROKER, queues, queues) for topic, queues in counts.items()])
+        yield running
+
+
+def simulated_first(version: str) -> Counter[int]:
+    rates = tuple(QueueRate("a", queue, Fraction(50)) for queue in WITH_MESSAGES)
+    scenario = ReceiveScenario(
+        "pop", batch=1, rates=rates, round_trip_us=100_000, messages=5 * RECEIVES, broker_version=version
+    )
+    report = simulate_receive(route(a=ORDERED), scenario, trace=True)
+    received = sorted(report.messages or (), key=lambda message: message.received_ms or 0)
+    return Counter(message.queue_id for message in received[:RECEIVES])
+
+
+def test_receives_go_through_the_queues_as_simulated(popping: RocketMQCluster) -> None:
+    for queue in WITH_MESSAGES:
+        for number in range(RECEIVES):
+            send(popping, MessageQueue("Ordered", POP_BROKER, queue), str(number))
+    found = Counter(
+        pop_message(popping, POP_BROKER, "ordered-svc", "Ordered", invisible_ms=600_000) for _ in range(RECEIVES)
+    )
+    simulated = simulated_first(popping.version)
+    assert sum(found.values()) == RECEIVES
+    for queue in WITH_MESSAGES:
+        assert abs(found["normal", queue] - simulated[queue]) < TOLERANCE * RECEIVES
+    favoured = 1 if broker_rules(popping.version).counts_down else 0
+    assert found["normal", favoured] > 2 * found["normal", 1 - favoured]
+
+
+def test_a_message_that_comes_back_wakes_a_receive_as_simulated(popping: RocketMQCluster) -> None:
+    send(popping, MessageQueue("Back", POP_BROKER, 0), "comes back")
+    assert pop_message(popping, POP_BROKER, "back-svc", "Back", invisible_ms=INVISIBLE_MS) == ("normal", 0)
+    began = time.monotonic()
+    woken = pop_message(popping, POP_BROKER, "back-svc", "Back", invisible_ms=INVISIBLE_MS, wait_ms=AWAIT_MS)
+    lasted_ms = (time.monotonic() - began) * 1000
+    early_us, late_us = again_after_us(ReceiveScenario("pop", invisible_us=INVISIBLE_MS * 1000))
+    assert late_us / 1000 + POP_LATE_MS < AWAIT_MS - SECOND_US / 1000
+    assert woken == ("retry", 0)
+    if broker_rules(popping.version).retry_wakes:
+        assert early_us / 1000 - POP_LATE_MS <= lasted_ms <= late_us / 1000 + POP_LATE_MS
+    else:
+        assert lasted_ms > AWAIT_MS - POP_LATE_MS

@@ -12,13 +12,12 @@ from contextlib import ExitStack
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
 from rmqlb import MessageQueue
-from rmqlb.cli.main import app
+from tests.cli.run import run
 
 from .cluster import RocketMQCluster, TopicOnBroker
-from .jvm import started, wait_until
+from .jvm import wait_until
 from .members import SETTLE_DEADLINE, Members, Program, running_members
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]
@@ -48,8 +47,8 @@ def fill(cluster: RocketMQCluster, messages: int, topic: str = TOPIC) -> None:
 def foretold(cluster: RocketMQCluster, group: str) -> dict[int, tuple[str, int]]:
     """Queue id → rule and offset by which it is begun once all queues are read."""
     source = ("-s", f"rocketmq://{cluster.name_server}", "--group", group, "--topic", TOPIC)
-    ran = CliRunner().invoke(app, ["plan-rebalance", *source, "--read-queues", f"{BROKER}={WRITTEN}", "-o", "json"])
-    assert ran.exit_code == 0, ran.stderr
+    ran = run("plan-rebalance", *source, "--read-queues", f"{BROKER}={WRITTEN}", "-o", "json")
+    assert ran.code == 0, ran.stderr
     queues: list[dict[str, Any]] = json.loads(ran.stdout)["data"]["topics"][0]["queues"]
     return {
         queue["queueId"]: (queue["startRule"], queue["startOffset"]) for queue in queues if queue["change"] == "added"
@@ -95,11 +94,11 @@ def write(messages: Program, topic: str, body: str, queues: int = MANY) -> None:
         messages.ask(f"{topic} {BROKER} {number} {body}")
 
 
-def plan_of_topic(cluster: RocketMQCluster, topic: str, *more: str) -> tuple[int, dict[str, Any]]:
+def plan_of_topic(cluster: RocketMQCluster, topic: str, *more: str) -> tuple[int | None, dict[str, Any]]:
     """How plan-topic ends that gives the topic many queues, and its first step's effect on the one group."""
     line = ["plan-topic", "-s", f"rocketmq://{cluster.name_server}", "--topic", topic, "--queues", str(MANY), *more]
-    ran = CliRunner().invoke(app, [*line, "-o", "json"])
-    return ran.exit_code, json.loads(ran.stdout)["data"]["steps"][0]["groups"][0] if ran.stdout else {}
+    ran = run(*line, "-o", "json")
+    return ran.code, json.loads(ran.stdout)["data"]["steps"][0]["groups"][0] if ran.stdout else {}
 
 
 @pytest.mark.parametrize("in_steps", [False, True], ids=["all at once", "in steps"])
@@ -116,11 +115,8 @@ def test_what_comes_before_the_first_owner_is_lost_where_the_plan_says(
     fill(expired, 40, topic)
     log = expired.java.home / f"messages-{topic}.log"
     with ExitStack() as running:
-        process = running.enter_context(
-            started(f"to-{topic}", expired.java.command("Messages", expired.name_server), log)
-        )
-        messages = Program(process)
-        messages.next_answer()
+        command = expired.java.command("Messages", expired.name_server)
+        messages = running.enter_context(Program.start(f"to-{topic}", command, log))
         members = running.enter_context(running_members(expired, f"reads-{topic}", "AVG", [topic], ["a"]))
         members.settled(queues[:READ])
         write(messages, topic, "first", READ)

@@ -14,15 +14,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
 from rmqlb.cli.exit_codes import ExitCode
-from rmqlb.cli.main import app
 from rmqlb.sources.native.source import NameServerReads
 from rmqlb.sources.native.wire import WireSettings
+from tests.cli.run import run
 
 from .cluster import MQADMIN, RocketMQCluster, TopicOnBroker
-from .jvm import LOOPBACK, started, wait_until
+from .jvm import LOOPBACK, wait_until
 from .members import FAST_REBALANCE, SETTLE_DEADLINE, Program
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]
@@ -58,21 +57,21 @@ def ordered_keys(cluster: RocketMQCluster, topic: str, queues: int) -> Iterator[
     numbers = [str(number) for number in (CONSUMERS, KEYS, PAUSE_MS, TAKES_MS)]
     arguments = (cluster.name_server, topic, f"ordered-{topic}", *numbers)
     command = cluster.java.command("OrderedKeys", *arguments, properties=FAST_REBALANCE)
-    with started(f"keys-{topic}", command, cluster.java.home / f"keys-{topic}.log") as process:
-        program = Program(process)
-        program.next_answer()
+    with Program.start(f"keys-{topic}", command, cluster.java.home / f"keys-{topic}.log") as program:
         await_step(cluster, topic, to(queues), 1)
         yield program
 
 
-def planned(cluster: RocketMQCluster, topic: str, change: Sequence[str], *more: str) -> tuple[int, dict[str, Any]]:
+def planned(
+    cluster: RocketMQCluster, topic: str, change: Sequence[str], *more: str
+) -> tuple[int | None, dict[str, Any]]:
     line = ["plan-topic", "-s", f"rocketmq://{cluster.name_server}", "-t", topic, *change, *more]
-    ran = CliRunner().invoke(app, [*line, "-o", "json"])
-    return ran.exit_code, json.loads(ran.stdout)["data"] if ran.stdout else {"error": ran.stderr}
+    ran = run(*line, "-o", "json")
+    return ran.code, json.loads(ran.stdout)["data"] if ran.stdout else {"error": ran.stderr}
 
 
 def await_step(cluster: RocketMQCluster, topic: str, change: Sequence[str], number: int) -> None:
-    last: tuple[int, dict[str, Any]] = (-1, {})
+    last: tuple[int | None, dict[str, Any]] = (-1, {})
 
     def holds() -> bool:
         nonlocal last

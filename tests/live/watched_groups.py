@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import count
 from typing import Any
 
-from typer.testing import CliRunner
-
 from rmqlb import MessageQueue
-from rmqlb.cli.main import app
+from tests.cli.run import run
 
-from .broker_requests import send
+from .broker_requests import assignment, send, set_request_mode
 from .cluster import RocketMQCluster
 from .jvm import wait_until
-from .members import Members
+from .members import SETTLE_DEADLINE, Members, Owned
 
 Owners = Mapping[MessageQueue, tuple[str, ...]]
 """Queue → client ids, sorted as text; a queue without an owner has none."""
@@ -35,8 +34,8 @@ class Watched:
 
     def say(self, command: str, *more: str) -> dict[str, Any]:
         source = ("-s", f"rocketmq://{self.cluster.name_server}", "-g", self.group, "--source-timeout", "20s")
-        ran = CliRunner().invoke(app, [command, *source, *more, "-o", "json"])
-        if ran.exit_code != 0:
+        ran = run(command, *source, *more, "-o", "json")
+        if ran.code != 0:
             raise RuntimeError(ran.stderr)
         said: dict[str, Any] = json.loads(ran.stdout)
         return said
@@ -118,3 +117,125 @@ def unassigned(owners: Owners) -> list[MessageQueue]:
 
 def owned_twice(owners: Owners) -> list[MessageQueue]:
     return [queue for queue, its in owners.items() if len(its) > 1]
+
+
+ANY_QUEUE = -1
+
+
+@dataclass(frozen=True)
+class PopGroup(Watched):
+    """A group that subscribes to one topic; `share` is its `popShareQueueNum`."""
+
+    topic: str = ""
+    queues: tuple[MessageQueue, ...] = ()
+    share: int = -1
+
+    @property
+    def members(self) -> Members:
+        return self.programs[0]
+
+    def set_mode(self) -> None:
+        """POP on every broker of the topic, as soon as each knows the group."""
+
+        def is_set() -> bool:
+            try:
+                for broker_name in self.brokers:
+                    set_request_mode(self.cluster, broker_name, self.group, self.topic, "POP", self.share)
+            except RuntimeError:
+                return False
+            return True
+
+        wait_until(is_set, SETTLE_DEADLINE, lambda: f"{self.group} is not known to all brokers")
+        wait_until(
+            lambda: not any(self._pulled()), SETTLE_DEADLINE, lambda: f"{self.group} still pulls {list(self._pulled())}"
+        )
+
+    @property
+    def brokers(self) -> list[str]:
+        its = {queue.broker_name for queue in self.queues}
+        return [name for name in self.cluster.running_brokers if name in its]
+
+    def may_read(self) -> Owners:
+        (topic,) = self.say("show-owners")["data"]["popTopics"]
+        assert (topic["topic"], topic["popShareQueueNums"], topic["assumed"]) == (self.topic, [self.share], False)
+        return self.by_queue(_rows(topic, "consumers"))
+
+    def planned_readers(self, *change: str) -> Owners:
+        (topic,) = self.say("plan-rebalance", *change)["data"]["popTopics"]
+        return self.by_queue(_rows(topic, "consumersAfter"))
+
+    def by_queue(self, readers: Owners) -> Owners:
+        """Each single queue, that of brokers of which any queue may be read too."""
+        brokers = {queue.broker_name for queue in readers}
+        return {
+            queue: tuple(sorted({*readers.get(queue, ()), *readers.get(_any_of(queue), ())}))
+            for queue in self.queues
+            if queue.broker_name in brokers
+        }
+
+    def must_read(self, client_ids: Sequence[str], expected: Owners | None = None) -> Owners:
+        """Come back once brokers answer, consumers hold, and messages go as predicted, of each queue and consumer."""
+        readers = self.may_read()
+        assert expected is None or readers == expected, differences(expected, readers)
+        for broker_name in self.brokers:
+            answered = partial(self._answered, broker_name, client_ids)
+            wait_until(
+                partial(_are_equal, answered, readers), SETTLE_DEADLINE, partial(_told, broker_name, answered, readers)
+            )
+        wait_until(
+            lambda: self.by_queue(_readers(self.members.popped())) == readers,
+            SETTLE_DEADLINE,
+            lambda: f"{self.group}: {differences(readers, self.by_queue(_readers(self.members.popped())))}",
+        )
+        self._must_get(readers)
+        return readers
+
+    def _pulled(self) -> Iterator[MessageQueue]:
+        held = self.members.owned().values()
+        return (queue for its in held for queue in its if queue.topic == self.topic)
+
+    def _answered(self, broker_name: str, client_ids: Iterable[str]) -> Owners:
+        answers = {
+            i: assignment(self.cluster, broker_name, self.group, self.topic, i, self.strategy) or {} for i in client_ids
+        }
+        assert {mode for answer in answers.values() for mode in answer.values()} <= {"POP"}
+        return self.by_queue(_readers({client_id: frozenset(answer) for client_id, answer in answers.items()}))
+
+    def _must_get(self, readers: Owners) -> None:
+        """Rounds of a message to each queue, until each consumer had one from each queue that it may read."""
+        text = next_text()
+
+        def all_got() -> bool:
+            for queue in readers:
+                send(self.cluster, queue, text)
+            return self.received(text, readers) == readers
+
+        wait_until(
+            all_got, SETTLE_DEADLINE, lambda: f"{self.group}: {differences(readers, self.received(text, readers))}"
+        )
+
+
+def _rows(topic: Mapping[str, Any], side: str) -> Owners:
+    """Of a queue that is not there any more nothing is said."""
+    return {
+        MessageQueue(topic["topic"], row["brokerName"], row["queueId"]): tuple(row[side])
+        for row in topic["queues"]
+        if row[side] is not None
+    }
+
+
+def _readers(held: Owned) -> Owners:
+    queues = {queue for its in held.values() for queue in its}
+    return {queue: tuple(sorted(i for i, its in held.items() if queue in its)) for queue in queues}
+
+
+def _are_equal(answered: Callable[[], Owners], readers: Owners) -> bool:
+    return answered() == readers
+
+
+def _told(broker_name: str, answered: Callable[[], Owners], readers: Owners) -> str:
+    return f"{broker_name}: {differences(readers, answered())}"
+
+
+def _any_of(queue: MessageQueue) -> MessageQueue:
+    return MessageQueue(queue.topic, queue.broker_name, ANY_QUEUE)

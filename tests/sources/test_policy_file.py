@@ -26,6 +26,7 @@ rules:
       imbalance: 1.5
       idle: 0
       movedOnConsumerLoss: 33.3%
+      maxDrainTime: 1m30s
       strategies: [avg, OurOwnStrategy]
     severity: warning
     assume: avg_by_circle
@@ -37,7 +38,7 @@ waivers:
 """
 OF_EVEN = (
     *(Limit("minConsumers", 2), Limit("imbalance", 1.5), Limit("idle", 0), Limit("movedOnConsumerLoss", 0.333)),
-    Limit("strategies", ("AVG", "OurOwnStrategy")),
+    *(Limit("maxDrainTime", 90_000), Limit("strategies", ("AVG", "OurOwnStrategy"))),
 )
 EVEN = Rule(
     "even", "group", ("order-*", "bill"), OF_EVEN, ("order-test",), "warning", "AVG_BY_CIRCLE", skip_offline=True

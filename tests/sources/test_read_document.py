@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import itertools
 import json
 import re
@@ -8,6 +9,7 @@ import tracemalloc
 import zlib
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
@@ -15,14 +17,21 @@ import yaml
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from rmqlb.errors import DataError, DocumentError
-from rmqlb.sources.dump import merge, read_document, split_documents
+from rmqlb.engine.allocate.rules import NAMES
+from rmqlb.errors import DataError, DocumentError, RmqlbError
+from rmqlb.model.snapshot import Wanted
+from rmqlb.remoting.header import decode_json_header
+from rmqlb.sources.dump import DumpSource, merge, read_document, split_documents
 from rmqlb.sources.formats import yaml_text
-from rmqlb.sources.formats.documents import decode
+from rmqlb.sources.formats.documents import decode, parse_route
 from rmqlb.sources.formats.limits import MAX_DEPTH, collect, inflate
 from rmqlb.sources.formats.loose_json import MAX_DIGITS, ObjectKey, read_loose
 from rmqlb.sources.formats.yaml_text import lines_of, read_yaml
+from rmqlb.sources.user_files.config_file import read_user_file
+from rmqlb.sources.user_files.policy_file import parse_policy
 from tests.support.mismatches import every_case
+
+from .captures import DATA
 
 
 def snapshot(taken_at: str | None = "2026-11-21T02:02:07Z", **data: Any) -> bytes:
@@ -419,3 +428,45 @@ def test_each_key_and_each_item_of_a_list_has_its_line() -> None:
     items = {("b", 0): 3, ("b", 1): 4, ("b", 1, "d"): 4, ("b", 1, "c"): 5}
     lines = {(): 1, ("a",): 1, ("b",): 2, **items, ("0",): 6}
     assert lines_of("a: 1\nb:\n  - x\n  - d: 1\n    c: 2\n0: []\n") == lines
+
+
+SECRETS = ("c4nary-secret", "4711")
+CODES = {"policy": "policy-invalid", "configuration": "config-invalid"}
+READERS_OF: dict[str, tuple[str, Callable[[str, str], object]]] = {
+    "policy": ("FILE", lambda text, path: parse_policy(text, path, NAMES)),
+    "configuration": ("FILE", lambda _, path: read_user_file(path)),
+    "YAML": ("FILE", read_yaml),
+    "JSON": ("FILE", read_loose),
+    "route": ("route of T", lambda text, _: parse_route(text, "T")),
+    "file": ("stdin", lambda text, _: DumpSource("-", stdin=io.BytesIO(text.encode())).fetch(Wanted())),
+    "header": ("", lambda text, _: decode_json_header(text.encode(), None)),
+}
+"""Where an error begins, and what reads a text, which is also at a path."""
+
+
+def cases() -> Iterator[tuple[str, str, str, str | None]]:
+    reader = ""
+    for block in (DATA / "wrong_texts.txt").read_text(encoding="utf-8").strip().split("\n\n")[1:]:
+        if block.startswith("## "):
+            reader = block[3:]
+            continue
+        spelled = re.sub(r"<([^<>]+?)\*(\d+)>", lambda found: found[1] * int(found[2]), block)
+        text, _, error = f"\n{spelled}".rpartition("\n! ")
+        problem, _, hint = error.partition("\nhint: ")
+        yield reader, text[1:], problem, hint or None
+
+
+@every_case(("reader", "text", "problem", "hint"), cases(), ids=lambda value: repr(value)[:60])
+def test_a_wrong_text_is_one_line_that_says_where(
+    reader: str, text: str, problem: str, hint: str | None, tmp_path: Path
+) -> None:
+    path = tmp_path / "x"
+    path.write_text(text, encoding="utf-8")
+    path.chmod(0o600)
+    begins, read = READERS_OF[reader]
+    with pytest.raises(RmqlbError) as caught:
+        read(text, str(path))
+    assert caught.value.message == begins.replace("FILE", str(path)) + problem
+    assert caught.value.hint == hint
+    assert reader not in CODES or caught.value.code == CODES[reader]
+    assert not [secret for secret in SECRETS if secret in f"{caught.value.message}{hint}"]

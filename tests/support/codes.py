@@ -10,7 +10,7 @@ import rmqlb
 import rmqlb.engine.group
 import rmqlb.sources.source
 from rmqlb.cli.error_boundary import OUTPUT_LOST
-from rmqlb.cli.exit_codes import ExitCode, exit_code_of
+from rmqlb.cli.exit_codes import ExitCode
 from rmqlb.errors import RmqlbError
 
 ROOT = Path(rmqlb.__file__).parent
@@ -87,4 +87,4 @@ def _is_anothers(node: ast.expr) -> bool:
 
 
 def _exit(kind: type[RmqlbError]) -> int:
-    return int(exit_code_of(kind.__new__(kind)))
+    return kind.exit_code

@@ -1,15 +1,19 @@
 import html
 import json
+import re
 
 import yaml
 from hypothesis import example, given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
+from rmqlb.views import metrics as of
 from rmqlb.views.formats.machine import as_json, as_yaml
 from rmqlb.views.formats.people import drawn_table
 from rmqlb.views.formats.text import clip, safe_cell, safe_markdown, visible
+from rmqlb.views.metrics import METRICS, Sample, as_prometheus, label_value
 from tests.support.mismatches import every_case
+from tests.support.openmetrics import labelled, read_metrics
 
 HOSTILE = [
     "\x1b[2J", "\x1b]52;c;QQ==\x07", "\x9b31m", "\x85", "\r\n", "\b\b", "\x7f", "\u202e", "\u2066", "\u200b", "\ufeff",
@@ -64,3 +68,40 @@ def test_a_plain_table_counts_wide_letters_as_two_columns() -> None:
     assert drawn_table(TITLES, [("订单", "12"), ("orders", "7")], RIGHTS).splitlines() == [
         "topic      queues", "-------  --------", "订单           12", "orders          7",
     ]  # fmt: skip
+
+
+NAMES = st.text(st.characters(exclude_categories=()), min_size=1, max_size=12) | st.text(
+    '\\"\n{}=,# x1bnru', min_size=1
+)
+
+
+def test_the_catalogue_is_fit_for_both_formats() -> None:
+    names = [metric.full_name for metric in METRICS]
+    assert len(set(names)) == len(names)
+    for metric in METRICS:
+        assert re.fullmatch("rocketmq_lb_[a-z]+(_[a-z]+)*", metric.full_name)
+        assert all(re.fullmatch("[a-z]+", label) for label in metric.labels)
+        assert not metric.unit or metric.name.endswith(f"_{metric.unit}")
+        assert not metric.name.endswith(("_total", "_info", "_count", "_sum", "_bucket", "_created")), "kept for types"
+        assert not {*metric.help} & {*'\\"\n'}
+
+
+def test_what_is_unknown_is_left_out_and_zero_is_not() -> None:
+    unknown = Sample(of.OF_GROUP["imbalance"], None, {"group": "g"})
+    assert as_prometheus(()) == as_prometheus([unknown]) == "# EOF\n"
+    text = as_prometheus([unknown, Sample(of.OF_GROUP["lag"], 0, {"group": "g"}), Sample(of.OF_GROUP["lag"], None)])
+    assert read_metrics(text) == {"rocketmq_lb_group_lag": {labelled(group="g"): 0}}
+
+
+@given(st.lists(NAMES, unique=True, min_size=1, max_size=4))
+def test_any_names_are_read_back_and_stay_apart(names: list[str]) -> None:
+    labels = [{"topic": name, "group": name, "broker": name} for name in names]
+    text = as_prometheus(Sample(of.QUEUE_LAG, value, own) for value, own in enumerate(labels))
+    assert visible(text.replace("\n", "")) == text.replace("\n", "")
+    shown = [labelled(**{label: label_value(name) for label, name in own.items()}) for own in labels]
+    assert read_metrics(text) == {"rocketmq_lb_queue_lag": {each: value for value, each in enumerate(shown)}}
+
+
+@every_case("name", ["orders", "%RETRY%g", "订单", 'say "hi"', "a,b={}#", "-1", "a b", "'"])
+def test_a_name_that_hides_nothing_is_its_label(name: str) -> None:
+    assert label_value(name) == name

@@ -80,9 +80,12 @@ class PolicyOptions(StrategyOptions):
         return built_in_text(*name)
 
 
-class LagOptions(Options):
-    max_lag: int = own("N", "Lag above which a group is lagging.", MAX_LAG, min=0)
+class EarlierOptions(Options):
     earlier: Texts = own("FILE|-", "Earlier snapshot, to detect changes; repeatable.", stdin="-", for_verb=False)
+
+
+class LagOptions(EarlierOptions):
+    max_lag: int = own("N", "Lag above which a group is lagging.", MAX_LAG, min=0)
 
 
 class SomeGroups(StrategyOptions):

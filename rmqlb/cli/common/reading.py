@@ -3,7 +3,6 @@
 import os
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
 from copy import copy
 from functools import cache, partial
 from typing import Any, TypeVar
@@ -48,9 +47,6 @@ class Reader(TextReader):
 
     def of_file(self, path: str) -> "Reader":
         return Reader(self._options.but(source=path, active_context=None, ignored_context_note=None), self._terminal)
-
-    def telling(self) -> AbstractContextManager[Progress]:
-        return self._terminal.progress()
 
     def fetch(self, wanted: Wanted, progress: Progress = no_progress) -> ClusterSnapshot:  # noqa: ARG002 - a Reader's
         source, context = self.open_for_another_reading(), self._options.active_context

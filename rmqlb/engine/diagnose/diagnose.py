@@ -11,31 +11,11 @@ from msgspec.structs import replace
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.diagnose import consumption, lags, owners, shares
 from rmqlb.engine.diagnose.case import CHECKS, Case, ComesOf, DiagnosisRule
-from rmqlb.engine.diagnose.evidence import (
-    BLOCKED_MS,
-    AnotherLookNeeded,
-    DoesNotApply,
-    GroupEvidence,
-)
+from rmqlb.engine.diagnose.evidence import BLOCKED_MS, AnotherLookNeeded, DoesNotApply, GroupEvidence
 from rmqlb.engine.drain import drains_of
 from rmqlb.engine.group import Group, assumption, gaps, known
 from rmqlb.errors import DataError
-from rmqlb.model.diagnosis import (
-    CODES,
-    MAX_LAG,
-    MORE_SAMPLES,
-    SECOND_SAMPLE,
-    Consequence,
-    ConsumerStacks,
-    DiagnosedSample,
-    Diagnosis,
-    DiagnosisOfGroups,
-    DiagnosisSummary,
-    GroupCounts,
-    GroupFinding,
-    Lagging,
-    Undecided,
-)
+from rmqlb.model import diagnosis as result
 from rmqlb.model.group import BROADCASTING, RETRY_PREFIX, ConsumerGroup
 from rmqlb.model.message_queue import MessageQueue, queue_ranges, sort_client_ids, sort_queues
 from rmqlb.model.process_queue import ConsumerEvidence
@@ -43,48 +23,48 @@ from rmqlb.model.result import ERROR, INFO, SEVERITIES, WARNING, named, utc_text
 from rmqlb.model.snapshot import ClusterSnapshot
 
 RULE_FILES = (consumption, lags, owners, shares)
-RULES: tuple[DiagnosisRule, ...] = tuple(CHECKS[code] for code in CODES)
+RULES: tuple[DiagnosisRule, ...] = tuple(CHECKS[code] for code in result.CODES)
 """All rules; causes precede their effects, and equals are listed in this order."""
 ONE_LOOK: tuple[DiagnosisRule, ...] = tuple(rule for rule in RULES if rule.one_look)
 MOST_LOOKS = 8  # after which an undecided rule stays undecided, over a minute at 10 s
 
 
 def diagnose(
-    evidence: GroupEvidence, rules: Sequence[DiagnosisRule] = RULES, *, max_lag: int | None = MAX_LAG
-) -> Diagnosis:
+    evidence: GroupEvidence, rules: Sequence[DiagnosisRule] = RULES, *, max_lag: int | None = result.MAX_LAG
+) -> result.Diagnosis:
     case = Case(evidence.facts, evidence.earlier, rules)
     findings = _in_order(case)
-    consequences: list[Consequence] = []
+    consequences: list[result.Consequence] = []
     checked: list[str] = []
-    unknown: list[Undecided] = []
-    not_applicable: list[Undecided] = []
+    unknown: list[result.Undecided] = []
+    not_applicable: list[result.Undecided] = []
     for rule in rules:
         answer = case.answer(rule.code)
         why = answer.why
         if isinstance(why, ComesOf):
-            consequences.append(Consequence(rule.code, why.causes))
+            consequences.append(result.Consequence(rule.code, why.causes))
         elif isinstance(why, DoesNotApply):
-            not_applicable.append(Undecided(rule.code, str(why)))
+            not_applicable.append(result.Undecided(rule.code, str(why)))
         elif why is None:
             checked += [] if answer.findings else [rule.code]
         elif all(each.severity == INFO for each in answer.findings):  # otherwise missing evidence adds nothing new
             needs, shown = getattr(why.hint, "needs", "other evidence"), None
             if isinstance(why, AnotherLookNeeded):
-                needs, shown = MORE_SAMPLES if evidence.earlier else SECOND_SAMPLE, why.shown
+                needs, shown = result.MORE_SAMPLES if evidence.earlier else result.SECOND_SAMPLE, why.shown
             remedy = None if why.hint is None else str(why.hint)
-            unknown.append(Undecided(rule.code, why.message, remedy, needs, shown))
+            unknown.append(result.Undecided(rule.code, why.message, remedy, needs, shown))
     found_any = any(finding.severity != INFO for finding in findings)
     group = known(lambda: evidence.group)
     looks = evidence.earlier if group is None else evidence.looks
     at = evidence.facts.snapshot.taken_at
-    return Diagnosis(
+    return result.Diagnosis(
         evidence.facts.name or "",
         "found" if found_any else "unknown" if unknown else "inOrder",
         tuple(
-            DiagnosedSample(each.seen.where, None if (then := each.seen.at or at) is None else utc_text(then))
+            result.DiagnosedSample(each.seen.where, None if (then := each.seen.at or at) is None else utc_text(then))
             for each in looks
         ),
-        GroupCounts() if group is None else _counts(case),
+        result.GroupCounts() if group is None else _counts(case),
         findings,
         tuple(consequences),
         tuple(checked),
@@ -96,13 +76,13 @@ def diagnose(
     )
 
 
-def suspicions(evidence: GroupEvidence) -> tuple[GroupFinding, ...]:
+def suspicions(evidence: GroupEvidence) -> tuple[result.GroupFinding, ...]:
     """A warning for each problem that one look shows, and that another look has to confirm."""
     case = Case(evidence.facts, evidence.earlier, ONE_LOOK)
     found = ((rule.code, case.answer(rule.code).why) for rule in ONE_LOOK)
     name = evidence.facts.name or ""
     return tuple(
-        GroupFinding(
+        result.GroupFinding(
             code, WARNING, name, consumers=(why.suspect,), message=f"group {name}: {why.shown}; another sample decides"
         )
         for code, why in found
@@ -110,7 +90,7 @@ def suspicions(evidence: GroupEvidence) -> tuple[GroupFinding, ...]:
     )
 
 
-def lagging(group: Group, limit: int | None) -> Lagging | None:
+def lagging(group: Group, limit: int | None) -> result.Lagging | None:
     """The place of most of the lag, if it is above the limit; retries and offsets of other clients do not count."""
     states = group.group.without_foreign_offsets.queues
     lags = {q: state.lag for q, state in states.items() if state.lag and not q.topic.startswith(RETRY_PREFIX)}
@@ -126,23 +106,23 @@ def lagging(group: Group, limit: int | None) -> Lagging | None:
     sums = {client_id: sum(lags[queue] for queue in queues) for client_id, queues in by_owner.items()}
     worst = max(sort_client_ids(sums), key=sums.__getitem__, default=None)
     if worst is None:
-        return Lagging(lag, limit, queues=tuple(sort_queues(lags)))
-    return Lagging(lag, limit, worst, sums[worst] / lag, tuple(sort_queues(by_owner[worst])))
+        return result.Lagging(lag, limit, queues=tuple(sort_queues(lags)))
+    return result.Lagging(lag, limit, worst, sums[worst] / lag, tuple(sort_queues(by_owner[worst])))
 
 
-def findings_by(rules: Sequence[DiagnosisRule], evidence: GroupEvidence) -> tuple[GroupFinding, ...]:
+def findings_by(rules: Sequence[DiagnosisRule], evidence: GroupEvidence) -> tuple[result.GroupFinding, ...]:
     return _in_order(Case(evidence.facts, evidence.earlier, rules))
 
 
-def findings_of(code: str, evidence: GroupEvidence) -> tuple[GroupFinding, ...]:
+def findings_of(code: str, evidence: GroupEvidence) -> tuple[result.GroupFinding, ...]:
     return tuple(_with_message(each) for each in Case(evidence.facts, evidence.earlier, RULES).answer(code).findings)
 
 
-def _in_order(case: Case) -> tuple[GroupFinding, ...]:
+def _in_order(case: Case) -> tuple[result.GroupFinding, ...]:
     """Causes that explain the owners first, then by severity, then by number of queues."""
     order = [rule.code for rule in case.rules]
 
-    def place(finding: GroupFinding) -> tuple[bool, int, bool, int, int]:
+    def place(finding: result.GroupFinding) -> tuple[bool, int, bool, int, int]:
         explains = finding.severity != INFO and finding.code in case.explanation
         severity = SEVERITIES.index(finding.severity)
         by_rule = 0 if explains else order.index(finding.code)
@@ -152,14 +132,14 @@ def _in_order(case: Case) -> tuple[GroupFinding, ...]:
     return tuple(sorted(found, key=place))
 
 
-def _with_message(finding: GroupFinding) -> GroupFinding:
+def _with_message(finding: result.GroupFinding) -> result.GroupFinding:
     who = ", ".join((f"group {finding.group}", *([named(finding.consumers)] if finding.consumers else ())))
     text = finding.consequence.removesuffix(".")
     where = f" ({queue_ranges(finding.queues)})" if finding.queues else ""
     return replace(finding, message=f"{who}: {text[:1].lower()}{text[1:]}{where}")
 
 
-def _counts(case: Case) -> GroupCounts:
+def _counts(case: Case) -> result.GroupCounts:
     listed, queues = case.facts.listed, known(lambda: case.queues)
     faults = known(lambda: case.facts.faults) if case.facts.shares and case.observed else None
     unknown = None if queues is None else sum(queue not in case.observed for queue in queues)
@@ -167,7 +147,7 @@ def _counts(case: Case) -> GroupCounts:
     lags = {queue: state.lag for queue, state in case.facts.states.items() if not queue.topic.startswith(RETRY_PREFIX)}
     known_lags = [lag for lag in lags.values() if lag is not None]
     all_known = queues is not None and all(lags.get(queue) is not None for queue in queues)
-    return GroupCounts(
+    return result.GroupCounts(
         consumers=None if listed is None else len(set(listed)),
         processes=None if listed is None else len(listed),
         queues=None if queues is None else len(queues),
@@ -179,10 +159,10 @@ def _counts(case: Case) -> GroupCounts:
     )
 
 
-def _stacks(case: Case) -> tuple[ConsumerStacks, ...] | None:
+def _stacks(case: Case) -> tuple[result.ConsumerStacks, ...] | None:
     stacks = {client_id: case.report_of(client_id).stacks for client_id in case.group.reports}
     ids = sort_client_ids(client_id for client_id, threads in stacks.items() if threads is not None)
-    return tuple(ConsumerStacks(client_id, stacks[client_id] or ()) for client_id in ids) or None
+    return tuple(result.ConsumerStacks(client_id, stacks[client_id] or ()) for client_id in ids) or None
 
 
 def earlier_look(snapshot: ClusterSnapshot, name: str) -> ConsumerGroup:
@@ -194,8 +174,12 @@ def earlier_look(snapshot: ClusterSnapshot, name: str) -> ConsumerGroup:
 def evidence_of(looks: Sequence[ClusterSnapshot], name: str, settings: Settings) -> GroupEvidence:
     """The last look is diagnosed; earlier looks without the group do not count."""
     now = looks[-1]
-    earlier = tuple(earlier_look(look, name) for look in looks[:-1] if name in look.groups)
-    return GroupEvidence(Group(now, name, settings, assumption(now, name), gaps(now)), earlier)
+    return evidence_since(Group(now, name, settings, assumption(now, name), gaps(now)), looks[:-1])
+
+
+def evidence_since(group: Group, earlier: Sequence[ClusterSnapshot]) -> GroupEvidence:
+    name = group.name or ""
+    return GroupEvidence(group, tuple(earlier_look(look, name) for look in earlier if name in look.groups))
 
 
 def wants_another(evidence: GroupEvidence) -> bool:
@@ -266,14 +250,16 @@ def _taken_at(look: ClusterSnapshot, names: Iterable[str]) -> datetime | None:
     return look.taken_at or next((at for at in seen if at is not None), None)
 
 
-def diagnosis_of_groups(diagnoses: Iterable[Diagnosis]) -> DiagnosisOfGroups:
+def diagnosis_of_groups(diagnoses: Iterable[result.Diagnosis]) -> result.DiagnosisOfGroups:
     """Worst first: by severity, lag and bad queues."""
     statuses = (ERROR, WARNING, "lagging", "unknown", "inOrder")
 
-    def badness(found: Diagnosis) -> tuple[int, int, int, str]:
+    def badness(found: result.Diagnosis) -> tuple[int, int, int, str]:
         bad = (found.counts.unassigned or 0) + (found.counts.duplicate_owners or 0)
         return statuses.index(found.status), -(found.counts.lag_at_least or 0), -bad, found.group
 
     groups = tuple(sorted(diagnoses, key=badness))
     numbers = Counter(each.status for each in groups)
-    return DiagnosisOfGroups(groups, DiagnosisSummary(len(groups), *(numbers[status] for status in statuses)))
+    return result.DiagnosisOfGroups(
+        groups, result.DiagnosisSummary(len(groups), *(numbers[status] for status in statuses))
+    )

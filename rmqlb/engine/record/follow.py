@@ -10,7 +10,6 @@ Rules of this file:
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
@@ -23,30 +22,15 @@ from msgspec.structs import replace
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.assignment.consumers import popped_topics
 from rmqlb.engine.group import Given, Group, gaps, known
+from rmqlb.model import recording as result
 from rmqlb.model.group import RETRY_PREFIX, ConsumerGroup
 from rmqlb.model.message_queue import MessageQueue, sort_client_ids, sort_queues
-from rmqlb.model.recording import (
-    Between,
-    ConsumerChange,
-    ConsumerRecording,
-    ConvergedBy,
-    Ended,
-    GroupSample,
-    KnownState,
-    LineChange,
-    OwnerChange,
-    QueueRecording,
-    RecordedInterval,
-    Recording,
-    RecordingFigures,
-    RecordLine,
-    Silence,
-)
 from rmqlb.model.snapshot import ClusterSnapshot
 
 STEADY_MS = 25_000  # each consumer rebalances every 20 s on its own timer: owners that are the same for longer stay
-_LONGEST = tuple(name for name in QueueRecording.__struct_fields__ if name.startswith("longest_"))
+_LONGEST = tuple(name for name in result.QueueRecording.__struct_fields__ if name.startswith("longest_"))
 SINCE_EVER, FOR_EVER = -(1 << 62), 1 << 62
+_EVER, _NEVER = result.Between(SINCE_EVER, SINCE_EVER), result.Between(FOR_EVER, FOR_EVER)
 _NO_REPORT = "it did not say which queues it owns"
 
 
@@ -57,8 +41,8 @@ def sample_of(
     answered_at: int,
     topics: Sequence[str] = (),
     settings: Settings | None = None,
-) -> GroupSample:
-    """A snapshot of the group as a look at all its topics, or at these (raises DataError if there is no such group).
+) -> result.GroupSample:
+    """Make a sample of a snapshot: all topics of the group, or these (raises DataError for an unknown group).
 
     `asked_at` and `answered_at` are the times of the first request and the last answer, in milliseconds since 1970.
     """
@@ -69,7 +53,7 @@ def sample_of(
     complete = seen.views is not None and ("members", group) not in {(part.kind, part.name) for part in snapshot.unread}
     facts = Group(snapshot, group, settings or Settings(), Given(assume=None), gaps(snapshot))
     predicted = known(lambda: facts.predicted) if known(lambda: facts.strategy.origin) == "reported" else None
-    return GroupSample(
+    return result.GroupSample(
         asked_at,
         answered_at,
         owned={client_id: _owned(seen, client_id, topics) for client_id in seen.reports},
@@ -86,15 +70,11 @@ def _owned(group: ConsumerGroup, client_id: str, topics: Sequence[str]) -> froze
     return frozenset(q for q in own if (q.topic in topics if topics else not q.topic.startswith(RETRY_PREFIX)))
 
 
-Pairs = Mapping[str, list[tuple[int, int]]]
-"""Client ID → spans of time, sorted; each overlaps at most with the next."""
-
-
 class _Span(Struct):
     """A consumer owns a queue: from a gain, or the first sample, to a loss, or the last sample."""
 
-    gain: Between = Between(SINCE_EVER, SINCE_EVER)
-    loss: Between = Between(FOR_EVER, FOR_EVER)
+    gain: result.Between = _EVER
+    loss: result.Between = _NEVER
 
 
 class _Stretch(Struct, frozen=True):
@@ -106,7 +86,7 @@ class _Stretch(Struct, frozen=True):
     exists: bool | None  # whether the queue exists; None while it comes or goes
 
     @property
-    def state(self) -> KnownState:
+    def state(self) -> result.KnownState:
         """A silent consumer that did not own the queue before counts only where no other consumer owns it."""
         if self.exists is False:
             return "gone"
@@ -120,50 +100,35 @@ class _Stretch(Struct, frozen=True):
 class _Queue(Struct):
     """The history of a queue; `came` and `went` are None if the first sample and the last sample have the queue."""
 
-    came: Between | None = None
-    went: Between | None = None
+    came: result.Between | None = None
+    went: result.Between | None = None
     owners_before: tuple[str, ...] | None = None
     spans: dict[str, list[_Span]] = field(default_factory=dict)
-    changes: list[OwnerChange] = field(default_factory=list)
+    changes: list[result.OwnerChange] = field(default_factory=list)
 
     @property
     def owners(self) -> tuple[str, ...]:
         return tuple(sort_client_ids(i for i, spans in self.spans.items() if spans[-1].loss.to_ms == FOR_EVER))
 
-    def stretches(self, silences: Mapping[str, Sequence[Between]], end_ms: int) -> list[_Stretch]:
-        mute: Pairs = {each: [(one.from_ms, one.to_ms) for one in several] for each, several in silences.items()}
-        certain: Pairs = {each: [(one.gain.to_ms, one.loss.from_ms) for one in of] for each, of in self.spans.items()}
-        possible: Pairs = {each: [(one.gain.from_ms, one.loss.to_ms) for one in of] for each, of in self.spans.items()}
-        edges = {edge for of in (mute, certain, possible) for pairs in of.values() for pair in pairs for edge in pair}
-        edges |= {edge for life in (self.came, self.went) if life is not None for edge in (life.from_ms, life.to_ms)}
-        found = []
-        for begin, end in pairwise(sorted({0, end_ms, *(edge for edge in edges if 0 < edge < end_ms)})):
-            speechless = _covering(mute, begin, end)
-            owning, maybe = _covering(certain, begin, end) - speechless, _covering(possible, begin, end)
-            found.append(_Stretch(begin, end, owning, maybe, speechless - maybe, self._exists(begin, end)))
-        return found
-
-    def _exists(self, begin: int, end: int) -> bool | None:
-        came, went = self.came, self.went
-        if (came is not None and end <= came.from_ms) or (went is not None and begin >= went.to_ms):
-            return False
-        is_sure = (came is None or begin >= came.to_ms) and (went is None or end <= went.from_ms)
-        return True if is_sure else None
-
-
-def _covering(of: Pairs, begin: int, end: int) -> frozenset[str]:
-    found = set()
-    for client_id, pairs in of.items():
-        last = bisect_right(pairs, begin, key=lambda pair: pair[0])
-        if any(end <= high for _, high in pairs[max(last - 2, 0) : last]):
-            found.add(client_id)
-    return frozenset(found)
-
-
-def _intervals(found: Sequence[_Stretch]) -> Iterator[RecordedInterval]:
-    for (state, owners), equal in groupby(found, key=lambda each: (each.state, each.certain)):
-        several = list(equal)
-        yield RecordedInterval(several[0].from_ms, several[-1].to_ms, state, tuple(sort_client_ids(owners)))
+    def stretches(self, silences: Mapping[str, Sequence[result.Between]], end_ms: int) -> Iterator[_Stretch]:
+        """The states of the queue, one after the other; its own existence has no client ID."""
+        spans = [("", _Span(self.came or _EVER, self.went or _NEVER))]
+        spans += ((client_id, one) for client_id, own in self.spans.items() for one in own)
+        marks: dict[int, list[tuple[Counter[str], str, int]]] = {0: [], end_ms: []}
+        certain, possible, silent = Counter[str](), Counter[str](), Counter[str]()
+        times = [(certain, who, one.gain.to_ms, one.loss.from_ms) for who, one in spans]
+        times += [(possible, who, one.gain.from_ms, one.loss.to_ms) for who, one in spans]
+        times += [(silent, each, one.from_ms, one.to_ms) for each, several in silences.items() for one in several]
+        for kind, who, begin, end in times:
+            if max(begin, 0) < min(end, end_ms):
+                marks.setdefault(max(begin, 0), []).append((kind, who, 1))
+                marks.setdefault(min(end, end_ms), []).append((kind, who, -1))
+        for begin, end in pairwise(sorted(marks)):
+            for kind, who, step in marks[begin]:
+                kind[who] += step
+            exists = True if certain[""] else None if possible[""] else False
+            owning, maybe, speechless = (frozenset(+kind) - {""} for kind in (certain, possible, silent))
+            yield _Stretch(begin, end, owning - speechless, maybe, speechless - maybe, exists)
 
 
 def _longest(found: Sequence[_Stretch], has: Callable[[_Stretch], bool]) -> int:
@@ -179,8 +144,8 @@ class _Consumer(Struct):
     silent_because: str | None = None  # why it does not answer now; None when it does
     listed: bool = False  # a broker lists it
     listed_ms: int = 0  # the request of the last sample in which it was listed
-    silences: list[Silence] = field(default_factory=list)
-    changes: list[ConsumerChange] = field(default_factory=list)
+    silences: list[result.Silence] = field(default_factory=list)
+    changes: list[result.ConsumerChange] = field(default_factory=list)
 
 
 class Follower:
@@ -188,14 +153,14 @@ class Follower:
         self._group, self._every_ms = group, every_ms
         self.samples = self._failed = self.changed_queues = 0
         self._origin = self._asked_ms = self._answered_ms = self._steady_since_ms = 0
-        self._last = GroupSample(0, 0)
+        self._last = result.GroupSample(0, 0)
         self._lists: tuple[int, int] | None = None  # the last sample in which all brokers listed consumers; its request
         self._routes: dict[str, int] = {}  # topic → the request of the last sample that had its route
         self._consumers: dict[str, _Consumer] = {}
         self._queues: dict[MessageQueue, _Queue] = {}
         self.has_changed = False  # the owners, or the list of consumers
 
-    def add(self, sample: GroupSample) -> list[RecordLine]:
+    def add(self, sample: result.GroupSample) -> list[result.RecordLine]:
         self.samples += 1
         if self.samples == 1:
             self._origin = sample.answered_at
@@ -215,8 +180,8 @@ class Follower:
             self._steady_since_ms, self.has_changed = self._answered_ms, True
         return lines
 
-    def converged(self) -> ConvergedBy | None:
-        """How each queue is known to have its one final owner; None if it has not."""
+    def converged(self) -> result.ConvergedBy | None:
+        """The evidence that each queue has its one final owner; None without that evidence."""
         sample, there = self._last, [queue for queue, history in self._queues.items() if history.went is None]
         if sample.failed is not None or sample.listed is None or sample.unanswered or not there:
             return None
@@ -227,20 +192,20 @@ class Follower:
             return "prediction" if right else None
         return "unchanged" if self._asked_ms - self._steady_since_ms >= STEADY_MS else None
 
-    def ended(self, ended: Ended, by: ConvergedBy | None) -> RecordLine:
+    def ended(self, ended: result.Ended, by: result.ConvergedBy | None) -> result.RecordLine:
         if ended == "converged" and by is not None:
             reasons = {"prediction": "as the strategy predicts", "unchanged": "unchanged for 25 s"}
             return self._line("converged", reason=reasons[by])
         return self._line("ended", reason={"time": "the time is over", "interrupted": "interrupted"}.get(ended))
 
-    def recording(self, ended: Ended, event_at_ms: int | None = None) -> Recording:
+    def recording(self, ended: result.Ended, event_at_ms: int | None = None) -> result.Recording:
         end_ms = max(self._asked_ms, 0)
         silences = {client_id: self._silences(each) for client_id, each in self._consumers.items()}
         queues = tuple(self._recorded_queue(queue, silences, end_ms) for queue in sort_queues(self._queues))
         gained = Counter(each.client_id for one in queues for each in one.changes if each.change == "gained")
         lost = Counter(each.client_id for one in queues for each in one.changes if each.change == "lost")
         consumers = tuple(
-            ConsumerRecording(
+            result.ConsumerRecording(
                 client_id,
                 each.queues_before,
                 None if self._is_silent(client_id) else len(each.queues),
@@ -252,7 +217,7 @@ class Follower:
             for client_id, each in ((each, self._consumers[each]) for each in sort_client_ids(self._consumers))
         )
         event, by = None if event_at_ms is None else event_at_ms - self._origin, self.converged()
-        return Recording(
+        return result.Recording(
             group=self._group,
             started_at=self._text(0),
             end_ms=end_ms,
@@ -267,10 +232,10 @@ class Follower:
             consumers=consumers,
         )
 
-    def _add_routes(self, sample: GroupSample) -> None:
+    def _add_routes(self, sample: result.GroupSample) -> None:
         for topic, queues in sample.routes.items():
             before = self._routes.get(topic)
-            since = Between(before or 0, self._answered_ms)
+            since = result.Between(before or 0, self._answered_ms)
             for queue in queues:
                 if queue not in self._queues:
                     self._queues[queue] = _Queue(came=None if self.samples == 1 else since)
@@ -281,7 +246,7 @@ class Follower:
                     history.went = since
             self._routes[topic] = self._asked_ms
 
-    def _add_lists(self, sample: GroupSample) -> Iterator[RecordLine]:
+    def _add_lists(self, sample: result.GroupSample) -> Iterator[result.RecordLine]:
         present = (sample.listed or frozenset()) | sample.owned.keys() | sample.unanswered.keys()
         for client_id in sort_client_ids(present):
             each = self._consumers.get(client_id)
@@ -299,12 +264,12 @@ class Follower:
                 each.listed = False
         self._lists = self.samples, self._asked_ms
 
-    def _come_or_go(self, change: Literal["joined", "left"], client_id: str, from_ms: int) -> RecordLine:
-        what = ConsumerChange(from_ms, self._answered_ms, change, client_id)
+    def _come_or_go(self, change: Literal["joined", "left"], client_id: str, from_ms: int) -> result.RecordLine:
+        what = result.ConsumerChange(from_ms, self._answered_ms, change, client_id)
         self._consumers[client_id].changes.append(what)
         return self._line(change, what, client_id=client_id)
 
-    def _add_silences(self, sample: GroupSample) -> Iterator[RecordLine]:
+    def _add_silences(self, sample: result.GroupSample) -> Iterator[result.RecordLine]:
         for client_id, each in self._consumers.items():
             reason = sample.unanswered.get(client_id)
             if reason is None and each.listed and client_id not in sample.owned:
@@ -313,31 +278,31 @@ class Follower:
                 yield self._line("answers" if reason is None else "silent", client_id=client_id, reason=reason)
             each.silent_because = reason or None
 
-    def _add_answers(self, sample: GroupSample) -> Iterator[tuple[MessageQueue, OwnerChange]]:
+    def _add_answers(self, sample: result.GroupSample) -> Iterator[tuple[MessageQueue, result.OwnerChange]]:
         for client_id in sort_client_ids(self._consumers):
             each = self._consumers[client_id]
             if each.silent_because is not None:
                 continue
             queues, since = sample.owned.get(client_id, frozenset()), each.answered_ms
             if self.samples > 1 and each.answered < self.samples - 1:
-                each.silences.append(Silence(since, self._answered_ms, "it did not answer"))
+                each.silences.append(result.Silence(since, self._answered_ms, "it did not answer"))
             for queue in sort_queues(queues ^ each.queues):
                 spans = self._queues.setdefault(queue, _Queue()).spans.setdefault(client_id, [])
                 if not each.answered:  # it may always have owned the queue
                     spans.append(_Span())
                     continue
                 gains = queue in queues
-                change = OwnerChange(since, self._answered_ms, "gained" if gains else "lost", client_id)
+                change = result.OwnerChange(since, self._answered_ms, "gained" if gains else "lost", client_id)
                 if gains:
-                    spans.append(_Span(Between(since, self._answered_ms)))
+                    spans.append(_Span(result.Between(since, self._answered_ms)))
                 else:
-                    spans[-1].loss = Between(since, self._answered_ms)
+                    spans[-1].loss = result.Between(since, self._answered_ms)
                 self.changed_queues += not self._queues[queue].changes
                 self._queues[queue].changes.append(change)
                 yield queue, change
             each.queues, each.answered, each.answered_ms = queues, self.samples, self._asked_ms
 
-    def _first(self) -> Iterator[RecordLine]:
+    def _first(self) -> Iterator[result.RecordLine]:
         for each in self._consumers.values():
             each.queues_before = None if each.silent_because is not None else len(each.queues)
         for queue in sort_queues(self._queues):
@@ -347,7 +312,7 @@ class Follower:
     def _is_silent(self, client_id: str) -> bool:
         return self._last.failed is not None or self._consumers[client_id].silent_because is not None
 
-    def _state(self, queue: MessageQueue) -> KnownState:
+    def _state(self, queue: MessageQueue) -> result.KnownState:
         owners = self._queues[queue].owners
         known = sum(not self._is_silent(each) for each in owners)
         if known > 1:
@@ -364,14 +329,14 @@ class Follower:
 
     def _line(
         self,
-        change: LineChange,
-        between: Between | None = None,
+        change: result.LineChange,
+        between: result.Between | None = None,
         *,
         client_id: str | None = None,
         reason: str | None = None,
         queue: MessageQueue | None = None,
-    ) -> RecordLine:
-        line = RecordLine(
+    ) -> result.RecordLine:
+        line = result.RecordLine(
             self._text(self._answered_ms),
             self.samples,
             change,
@@ -385,18 +350,23 @@ class Follower:
         known = tuple(each for each in self._queues[queue].owners if not self._is_silent(each))
         return replace(_about(line, queue), state=self._state(queue), owners=known)
 
-    def _silences(self, each: _Consumer) -> tuple[Silence, ...]:
+    def _silences(self, each: _Consumer) -> tuple[result.Silence, ...]:
         if each.answered == self.samples:
             return tuple(each.silences)
         reason = each.silent_because or self._last.failed or "it did not answer"
-        return (*each.silences, Silence(each.answered_ms, FOR_EVER, reason))
+        return (*each.silences, result.Silence(each.answered_ms, FOR_EVER, reason))
 
     def _recorded_queue(
-        self, queue: MessageQueue, silences: Mapping[str, Sequence[Silence]], end_ms: int
-    ) -> QueueRecording:
+        self, queue: MessageQueue, silences: Mapping[str, Sequence[result.Silence]], end_ms: int
+    ) -> result.QueueRecording:
         history = self._queues[queue]
-        found = history.stretches(silences, end_ms)
-        return QueueRecording(
+        found = list(history.stretches(silences, end_ms))
+        runs = [(key, [*run]) for key, run in groupby(found, key=lambda each: (each.state, each.certain))]
+        intervals = (
+            result.RecordedInterval(run[0].from_ms, run[-1].to_ms, state, tuple(sort_client_ids(owners)))
+            for (state, owners), run in runs
+        )
+        return result.QueueRecording(
             *(queue.topic, queue.broker_name, queue.queue_id),
             owners_before=history.owners_before if history.came is None else (),
             owners_after=self._known_owners(queue) if history.went is None else (),
@@ -405,23 +375,23 @@ class Follower:
             longest_overlap_at_least_ms=_longest(found, lambda one: len(one.certain) > 1),
             longest_overlap_at_most_ms=_longest(found, lambda one: len(one.possible | one.silent) > 1),
             changes=tuple(history.changes),
-            intervals=tuple(_intervals(found)),
+            intervals=tuple(intervals),
         )
 
 
-def lines_of(recording: Recording) -> list[RecordLine]:
+def lines_of(recording: result.Recording) -> list[result.RecordLine]:
     since = datetime.fromisoformat(recording.started_at)
-    found: list[RecordLine] = []
-    changes: list[tuple[QueueRecording | None, OwnerChange | ConsumerChange]]
+    found: list[result.RecordLine] = []
+    changes: list[tuple[result.QueueRecording | None, result.OwnerChange | result.ConsumerChange]]
     changes = [*((None, change) for change in recording.consumer_changes), *recording.changes]
     for queue, each in sorted(changes, key=lambda pair: pair[1].to_ms):
         seen, before = (_iso(since + timedelta(milliseconds=ms)) for ms in (each.to_ms, each.from_ms))
-        line = RecordLine(seen, None, each.change, client_id=each.client_id, not_before=before, not_after=seen)
+        line = result.RecordLine(seen, None, each.change, client_id=each.client_id, not_before=before, not_after=seen)
         found.append(line if queue is None else _about(line, queue.queue))
     return found
 
 
-def _about(line: RecordLine, queue: MessageQueue) -> RecordLine:
+def _about(line: result.RecordLine, queue: MessageQueue) -> result.RecordLine:
     return replace(line, topic=queue.topic, broker_name=queue.broker_name, queue_id=queue.queue_id)
 
 
@@ -429,20 +399,20 @@ def _iso(at: datetime) -> str:
     return f"{at.isoformat(timespec='milliseconds')[:-6]}Z"
 
 
-def at_event(recording: Recording, event_at_ms: int) -> Recording:
+def at_event(recording: result.Recording, event_at_ms: int) -> result.Recording:
     is_converged, failed = recording.converged_by is not None, recording.figures.failed_samples
     figures = _figures(recording.queues, recording.consumers, failed, event_at_ms, is_converged=is_converged)
     return replace(recording, event_at_ms=event_at_ms, figures=figures)
 
 
 def _figures(
-    queues: tuple[QueueRecording, ...],
-    consumers: tuple[ConsumerRecording, ...],
+    queues: tuple[result.QueueRecording, ...],
+    consumers: tuple[result.ConsumerRecording, ...],
     failed: int,
     event_ms: int | None,
     *,
     is_converged: bool,
-) -> RecordingFigures:
+) -> result.RecordingFigures:
     after = [queue.owners_after for queue in queues if not (queue.intervals and queue.intervals[-1].state == "gone")]
     owners = [(queue.owners_before, queue.owners_after) for queue in queues]
     changes = [change for queue in queues for change in queue.changes]
@@ -453,7 +423,7 @@ def _figures(
         begin, until = first if event_ms is None else (event_ms, event_ms)
         last = (max(each.from_ms for each in changes), max(each.to_ms for each in changes))
         bounds = max(last[0] - until, 0), max(last[1] - begin, 0)
-    return RecordingFigures(
+    return result.RecordingFigures(
         queues=len(queues),
         changed=sum(bool(queue.changes) for queue in queues),
         moved=sum(None not in pair and pair[0] != pair[1] for pair in owners),

@@ -11,21 +11,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from rmqlb.engine.send.cluster import Cluster, FailureCourse, Message
+from rmqlb.model import simulate_send as result
 from rmqlb.model.message_queue import MessageQueue, queue_order, sort_key
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.send_scenario import SendScenario
-from rmqlb.model.simulate_send import (
-    Attempt,
-    BrokerSlice,
-    BrokerTally,
-    ExceptionKind,
-    FailureTaken,
-    LostMessage,
-    MessageException,
-    QueueTally,
-    SendTotals,
-    Slice,
-)
 
 MOST_KINDS = 100
 _MOST_SLICES = 120
@@ -45,15 +34,15 @@ class Recorder:
     """Counts what the simulation does; the simulation never depends on it. Times are ticks."""
 
     def __init__(self, route: TopicRouteData, scenario: SendScenario, cluster: Cluster, per_us: int) -> None:
-        self.sinks = list[Callable[[Attempt], None]]()  # get each attempt as it ends
-        self.lost_sinks = list[Callable[[LostMessage], None]]()
+        self.sinks = list[Callable[[result.Attempt], None]]()  # get each attempt as it ends
+        self.lost_sinks = list[Callable[[result.LostMessage], None]]()
         names = [data.broker_name for data in route.queue_datas] + [queue.broker_name for queue in cluster.queues]
         self.counts = {figure: Counter[MessageQueue]() for figure in ("picks", "attempts", "failed", "stored")}
         self.messages = self.stored = self.not_store_ok = self.duplicated = self.lost = 0
         self.attempts = self.failed = self.retries = self.retried = 0
         self.failing = self.longest = self.last_done = 0
         self.lost_by: Counter[str] = Counter()
-        self._exceptions: dict[tuple[object, ...], ExceptionKind] = {}
+        self._exceptions: dict[tuple[object, ...], result.ExceptionKind] = {}
         self.isolations: Counter[str] = Counter()
         self.isolated = dict.fromkeys((name for name in names if name not in scenario.exclude), 0)  # broker → ticks
         self._isolated_until = dict.fromkeys(self.isolated, 0)
@@ -106,7 +95,7 @@ class Recorder:
                 course.first_failed = message.started if course.first_failed is None else course.first_failed
                 course.last_failed = max(course.last_failed or 0, message.started)
         if self.sinks:
-            row = Attempt(
+            row = result.Attempt(
                 message.number,
                 message.attempt,
                 message.thread.number,
@@ -119,7 +108,7 @@ class Recorder:
             for sink in self.sinks:
                 sink(row)
 
-    def finish(self, message: Message, now: int, lost: LostMessage | None) -> None:
+    def finish(self, message: Message, now: int, lost: result.LostMessage | None) -> None:
         if lost is None:
             self.stored += 1
         else:
@@ -133,13 +122,15 @@ class Recorder:
         if message.attempt:
             self.longest = max(self.longest, now - message.began)
 
-    def _count_exception(self, lost: LostMessage, exception: MessageException) -> None:
+    def _count_exception(self, lost: result.LostMessage, exception: result.MessageException) -> None:
         name, code, cause = exception.exception_class, exception.response_code, exception.cause
         sent: tuple[str, ...] | None = lost.brokers_sent
         if (name, code, cause, sent) not in self._exceptions and len(self._exceptions) >= MOST_KINDS:
             sent = None
         kind = (name, code, cause, sent)
-        known = self._exceptions.get(kind) or ExceptionKind(0, name, code, cause, sent, lost.message, exception.text)
+        known = self._exceptions.get(kind) or result.ExceptionKind(
+            0, name, code, cause, sent, lost.message, exception.text
+        )
         self._exceptions[kind] = replace(known, messages=known.messages + 1)
 
     def isolate(self, broker_name: str, now: int, until: int) -> None:
@@ -179,27 +170,27 @@ class Recorder:
     def _mark(self, at: int) -> _Mark:
         return _Mark(at, self.by_broker("attempts"), self.by_broker("failed"), self.isolated.copy(), self.lost)
 
-    def slices(self, end: int) -> tuple[Slice, ...]:
+    def slices(self, end: int) -> tuple[result.Slice, ...]:
         marks = [mark for mark in self._marks if mark.at < end] or self._marks[:1]
         marks.append(self._mark(max(end, marks[-1].at)))
         names = sorted({*self.isolated, *marks[-1].attempts}, key=sort_key)
 
-        def at_broker(name: str, since: _Mark, until: _Mark) -> BrokerSlice:
+        def at_broker(name: str, since: _Mark, until: _Mark) -> result.BrokerSlice:
             isolated = until.isolated.get(name, 0) - since.isolated.get(name, 0)
             attempts, failed = until.attempts[name] - since.attempts[name], until.failed[name] - since.failed[name]
-            return BrokerSlice(name, attempts, failed, isolated / self._per_ms)
+            return result.BrokerSlice(name, attempts, failed, isolated / self._per_ms)
 
-        def between(since: _Mark, until: _Mark) -> Slice:
+        def between(since: _Mark, until: _Mark) -> result.Slice:
             brokers = tuple(at_broker(name, since, until) for name in names)
-            return Slice(since.at / self._per_ms, until.at / self._per_ms, until.lost - since.lost, brokers)
+            return result.Slice(since.at / self._per_ms, until.at / self._per_ms, until.lost - since.lost, brokers)
 
         return tuple(between(since, until) for since, until in pairwise(marks) if until.at > since.at)
 
-    def queue_tallies(self, publish_queues: Iterable[MessageQueue]) -> tuple[QueueTally, ...]:
+    def queue_tallies(self, publish_queues: Iterable[MessageQueue]) -> tuple[result.QueueTally, ...]:
         queues = dict.fromkeys((*publish_queues, *sorted(self.counts["picks"], key=queue_order)))
         whole = self.counts["stored"].total()
         return tuple(
-            QueueTally(
+            result.QueueTally(
                 queue.broker_name,
                 queue.queue_id,
                 **{figure: found[queue] for figure, found in self.counts.items()},
@@ -208,12 +199,12 @@ class Recorder:
             for queue in queues
         )
 
-    def broker_tallies(self, publish_queues: Iterable[MessageQueue]) -> tuple[BrokerTally, ...]:
+    def broker_tallies(self, publish_queues: Iterable[MessageQueue]) -> tuple[result.BrokerTally, ...]:
         listed = Counter(queue.broker_name for queue in publish_queues)
         counts = {figure: self.by_broker(figure) for figure in self.counts}
         whole = counts["stored"].total()
         return tuple(
-            BrokerTally(
+            result.BrokerTally(
                 broker_name=name,
                 queues=listed[name],
                 **{figure: found[name] for figure, found in counts.items()},
@@ -224,10 +215,10 @@ class Recorder:
             for name in sorted({*self.isolated, *counts["picks"]}, key=sort_key)
         )
 
-    def totals(self, failures: Sequence[FailureTaken]) -> SendTotals:
+    def totals(self, failures: Sequence[result.FailureTaken]) -> result.SendTotals:
         isolated = (each.isolated_after_ms for each in failures)
         used_again = (each.used_again_after_ms for each in failures)
-        return SendTotals(
+        return result.SendTotals(
             **{name: getattr(self, name) for name in _COUNTED},
             failed_attempts=self.failed,
             lost_by=dict(sorted(self.lost_by.items())),
@@ -238,17 +229,17 @@ class Recorder:
             until_used_again_ms=max((ms for ms in used_again if ms is not None), default=None),
         )
 
-    def exceptions(self) -> tuple[ExceptionKind, ...]:
+    def exceptions(self) -> tuple[result.ExceptionKind, ...]:
         return tuple(sorted(self._exceptions.values(), key=lambda kind: (-kind.messages, kind.first_message)))
 
-    def failures(self) -> tuple[FailureTaken, ...]:
+    def failures(self) -> tuple[result.FailureTaken, ...]:
         return tuple(map(self._failure, self._cluster.courses))
 
-    def _failure(self, course: FailureCourse) -> FailureTaken:
+    def _failure(self, course: FailureCourse) -> result.FailureTaken:
         failure, reaction = course.failure, course.failure.reaction
         ticks = ((name, getattr(course, name)) for name in _TIMES)
         times = {name: None if at is None else at / self._per_ms for name, at in ticks}
-        return FailureTaken(
+        return result.FailureTaken(
             broker_name=failure.broker_name,
             kind=reaction.kind,
             name=reaction.name,

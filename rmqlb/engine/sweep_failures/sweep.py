@@ -18,23 +18,19 @@ from rmqlb.engine.conditions import Condition, Figures, declared
 from rmqlb.engine.group import Given, Group, assumption, gaps
 from rmqlb.engine.kernel import in_processes
 from rmqlb.engine.rebalance.reported_clients import consumer_types
+from rmqlb.engine.sweep_failures import cases
 from rmqlb.engine.sweep_failures.cases import (
     MOST_STEPS,
     AnySubject,
     Cases,
-    Cluster,
     Effect,
     Failure,
     GroupSubject,
     TopicSubject,
     ZoneRule,
-    by_thing,
-    cluster_of,
-    count_cases,
-    judge,
-    touching,
 )
 from rmqlb.errors import DataError, RmqlbError, UsageError
+from rmqlb.model import sweep_failures as result
 from rmqlb.model.policy import FAILED, GROUP, TOPIC, About, Bound, Limit, Policy, Rule, WaivedLimit
 from rmqlb.model.result import (
     INFO,
@@ -47,21 +43,6 @@ from rmqlb.model.result import (
     no_progress,
 )
 from rmqlb.model.snapshot import ClusterSnapshot, suggestion
-from rmqlb.model.sweep_failures import (
-    LOSS_KINDS,
-    SILENT,
-    BrokenAlready,
-    Counterexample,
-    FailureSweep,
-    GroupOutcome,
-    GroupWorst,
-    Loss,
-    LossKind,
-    TopicOutcome,
-    TopicWorst,
-    Unjudged,
-    Worst,
-)
 
 MOST_PAIRS = 5_000_000  # pairs of failures of one group or topic; more take minutes and gigabytes
 _STOPS_MESSAGES = ("writableBrokers", "unassigned", "withoutLock", "minConsumers", "duplicateOwners", "minBrokers")
@@ -73,7 +54,7 @@ class SweepRequest(Struct, frozen=True):
     groups: Sequence[str]
     topics: Sequence[str]
     only_topics: Sequence[str] = ()  # groups are swept on these topics only; () is all of their own
-    kinds: Sequence[LossKind] = LOSS_KINDS
+    kinds: Sequence[result.LossKind] = result.LOSS_KINDS
     zones: Sequence[ZoneRule] = ()
     in_part: bool = False  # only some groups and topics of the cluster, so a zone may be empty
     at_once: int = 2  # most simultaneous losses, 1 or 2
@@ -91,29 +72,29 @@ def sweep_snapshot(
     *,
     settings: Settings | None = None,
     progress: Progress = no_progress,
-) -> tuple[FailureSweep, tuple[Finding, ...]]:
+) -> tuple[result.FailureSweep, tuple[Finding, ...]]:
     """Try every loss on groups and topics of a snapshot (raises UsageError for empty zones, or too many cases)."""
     subjects, unjudged = _subjects(snapshot, policy, request, settings or Settings())
     groups = [each for each in subjects if isinstance(each, GroupSubject)]
     routes = [route for group in groups if group.has_brokers for route in group.routes]
     routes += [each.sighting.route for each in subjects if isinstance(each, TopicSubject)]
-    cluster = cluster_of([group.client_ids for group in groups], routes, request.zones)
+    cluster = cases.cluster_of([group.client_ids for group in groups], routes, request.zones)
     findings, failures = list(_zone_findings(cluster, request)), cluster.failures(request.kinds)
     pairs = _judged(subjects, failures, policy, request, unjudged, progress)
-    judged = [Judged(subject, cases, failures, request.at_once) for subject, cases in pairs]
-    counts = count_cases(len(failures), [each.cases for each in judged], request.at_once)
+    judged = [Judged(subject, cases, failures, len(failures) if request.at_once > 1 else 0) for subject, cases in pairs]
+    counts = cases.count_cases(len(failures), [each.cases for each in judged], request.at_once)
     found = [one for each in judged for one in each.counterexamples(request)]
     kept = _not_waived(found, policy, today)
     for group in groups:
         for topic in group.static_topics[:1]:
             why = f"topic {topic} is a static topic, whose queues do not follow brokers"
-            unjudged.append(Unjudged(GROUP, group.name, None, f"{why}: only losses of its consumers were tried"))
+            unjudged.append(result.Unjudged(GROUP, group.name, None, f"{why}: only losses of its consumers were tried"))
     for each in judged:
-        subject, cases = each.subject, each.cases
-        for at, why in cases.unknown.items():
-            unjudged.append(Unjudged(subject.about, subject.name, cases.limits[at][1].name, why))
-        if cases.untried:
-            tried, untried = len(cases.classes), len(cases.untried)
+        subject, own = each.subject, each.cases
+        for at, why in own.unknown.items():
+            unjudged.append(result.Unjudged(subject.about, subject.name, own.limits[at][1].name, why))
+        if own.untried:
+            tried, untried = len(own.classes), len(own.untried)
             text = f"group {subject.name}: searched {tried:,} of {tried + untried:,} different cases: all single losses"
             more = "and the pairs that take most brokers first; a pair that was not tried may break a limit"
             findings.append(Finding("searched-in-part", f"{text}, {more}", subject.name))
@@ -123,25 +104,25 @@ def sweep_snapshot(
     worst_groups = [each.worst_group(each.subject) for each in judged if isinstance(each.subject, GroupSubject)]
     worst_topics = [each.worst_topic() for each in judged if isinstance(each.subject, TopicSubject)]
     already = (each.limit(at, value) for each in judged for at, value in each.cases.already.items())
-    result = FailureSweep(
+    sweep = result.FailureSweep(
         policy=policy.where,
         most_losses=request.at_once,
         cases=counts,
         losses=tuple(failure.parts for failure in failures),
         counterexamples=tuple(sorted(kept, key=_badness)),
         waived=len(found) - len(kept),
-        broken_already=tuple(BrokenAlready(**limit) for limit in already),
+        broken_already=tuple(result.BrokenAlready(**limit) for limit in already),
         groups=tuple(sorted(worst_groups, key=_group_badness)),
         topics=tuple(sorted(worst_topics, key=lambda one: (-one.broken, one.least_writable.value, one.topic))),
         unjudged=tuple(unjudged),
     )
-    return result, tuple(findings)
+    return sweep, tuple(findings)
 
 
 def _subjects(
     snapshot: ClusterSnapshot, policy: Policy, request: SweepRequest, settings: Settings
-) -> tuple[list[AnySubject], list[Unjudged]]:
-    missing, found, unjudged = gaps(snapshot), list[AnySubject](), list[Unjudged]()
+) -> tuple[list[AnySubject], list[result.Unjudged]]:
+    missing, found, unjudged = gaps(snapshot), list[AnySubject](), list[result.Unjudged]()
     for name in request.groups:
         assume = next((rule.assume for rule in _rules_for(policy, GROUP, name) if rule.assume is not None), None)
         try:
@@ -155,14 +136,14 @@ def _subjects(
                 raise DataError(group.apart)
             found.append(GroupSubject(group, orderly=True if name in request.orderly else is_orderly(group.group)))
         except RmqlbError as error:
-            unjudged.append(Unjudged(GROUP, name, None, error.message))
+            unjudged.append(result.Unjudged(GROUP, name, None, error.message))
     for name in request.topics:
         try:
             if name not in snapshot.routes:
                 raise DataError(f"its route could not be read: {missing.topics[name]}")
             found.append(TopicSubject(snapshot.routes[name]))
         except RmqlbError as error:
-            unjudged.append(Unjudged(TOPIC, name, None, error.message))
+            unjudged.append(result.Unjudged(TOPIC, name, None, error.message))
     return found, unjudged
 
 
@@ -170,7 +151,7 @@ def _rules_for(policy: Policy, about: About, name: str) -> list[Rule]:
     return [rule for rule in policy.rules if rule.about == about and rule.takes(name)]
 
 
-def _zone_findings(cluster: Cluster, request: SweepRequest) -> Iterator[Finding]:
+def _zone_findings(cluster: cases.Cluster, request: SweepRequest) -> Iterator[Finding]:
     empty = cluster.empty_zones() if cluster.hosts else {}
     is_wrong = not request.in_part or len(empty) == len({rule.zone for rule in request.zones})
     for zone, why in empty.items():
@@ -186,12 +167,12 @@ def _judged(
     failures: Sequence[Failure],
     policy: Policy,
     request: SweepRequest,
-    unjudged: list[Unjudged],
+    unjudged: list[result.Unjudged],
     progress: Progress,
 ) -> Iterator[tuple[AnySubject, Cases]]:
-    takers = by_thing(failures)
+    takers = cases.by_thing(failures)
     for subject in subjects:
-        number = len(touching(subject, takers))
+        number = len(cases.touching(subject, takers))
         if request.at_once > 1 and comb(number, 2) > MOST_PAIRS:
             text = f"{number} losses take something of it, and at most {MOST_PAIRS} pairs are tried"
             hint = "try single losses with --losses 1, or fewer kinds with --lose"
@@ -203,26 +184,26 @@ def _judged(
         """The cases of a group or topic, or why they cannot be judged; may run in another process."""
         rules = _rules_for(policy, subjects[at].about, subjects[at].name)
         try:
-            return judge(subjects[at], rules, takers, request.at_once, within, request.most_steps)
+            return cases.judge(subjects[at], rules, takers, request.at_once, within, request.most_steps)
         except RmqlbError as error:
             return error.message
 
     progress("groups and topics", 0, len(subjects))
-    for done, cases in enumerate(in_processes(judge_one, range(len(subjects)), request.jobs)):
+    for done, found in enumerate(in_processes(judge_one, range(len(subjects)), request.jobs)):
         progress("groups and topics", done, len(subjects))
         subject = subjects[done]
-        if isinstance(cases, str):
-            unjudged.append(Unjudged(subject.about, subject.name, None, cases))
+        if isinstance(found, str):
+            unjudged.append(result.Unjudged(subject.about, subject.name, None, found))
         else:
-            subject.outcomes = dict(cases.outcomes)
-            yield subject, cases
+            subject.outcomes = dict(found.outcomes)
+            yield subject, found
 
 
 class Judged(Struct, frozen=True):
     subject: AnySubject
     cases: Cases
     failures: Sequence[Failure]
-    at_once: int
+    pairs_of: int  # the number of failures, 0 without pairs
 
     def limit(self, at: int, value: Bound) -> dict[str, Any]:
         rule, limit = self.cases.limits[at]
@@ -230,63 +211,69 @@ class Judged(Struct, frozen=True):
         of_limit = {"limit": limit.name, "bound": limit.bound, "value": value}
         return {"rule": rule.name, "severity": rule.severity, **about, **of_limit}
 
-    def counterexamples(self, request: SweepRequest) -> Iterator[Counterexample]:
+    def counterexamples(self, request: SweepRequest) -> Iterator[result.Counterexample]:
         """The smallest failures that break a limit.
 
         Failures with equal kinds of losses and equal values of a broken limit are one, shown by the case with the most
         moves.
         """
         for at in range(len(self.cases.limits)):
-            similar: dict[tuple[tuple[LossKind, ...], Bound], list[int]] = {}
+            similar: dict[tuple[tuple[result.LossKind, ...], Bound], list[int]] = {}
             for mask in self.cases.smallest(at):
                 kinds = tuple(loss.kind for loss in self._losses(mask))
                 similar.setdefault((kinds, self.cases.broken[mask][at]), []).append(mask)
             for (_, value), masks in similar.items():
                 mask = max(masks, key=lambda each: getattr(self._outcome(each), "moved", 0))
                 outcome, case = self._outcome(mask), self._case(mask)
-                yield Counterexample(
+                yield result.Counterexample(
                     **self.limit(at, value),
                     losses=self._losses(mask),
                     cases=sum(self.cases.classes[each].fewest for each in masks),
-                    group=outcome if isinstance(outcome, GroupOutcome) else None,
-                    topic=outcome if isinstance(outcome, TopicOutcome) else None,
+                    group=outcome if isinstance(outcome, result.GroupOutcome) else None,
+                    topic=outcome if isinstance(outcome, result.TopicOutcome) else None,
                     **_shown(self.subject, self.subject.effect(mask), case, request),
                 )
 
     def _case(self, mask: int) -> list[Failure]:
         return [self.failures[number] for number in self.cases.classes[mask].first]
 
-    def _losses(self, mask: int) -> tuple[Loss, ...]:
+    def _losses(self, mask: int) -> tuple[result.Loss, ...]:
         return tuple(failure.loss for failure in self._case(mask))
 
-    def _outcome(self, mask: int) -> GroupOutcome | TopicOutcome:
+    def _outcome(self, mask: int) -> result.GroupOutcome | result.TopicOutcome:
         return self.subject.outcome(self.subject.effect(mask))
 
-    def _outcomes(self) -> list[tuple[Any, tuple[Loss, ...]]]:
+    def _outcomes(self) -> list[tuple[Any, tuple[result.Loss, ...]]]:
         """Outcome and losses, without a loss first, then by number of losses."""
         masks = sorted(self.cases.classes, key=lambda mask: len(self.cases.classes[mask].first))
         losses = ((self._outcome(mask), self._losses(mask)) for mask in masks)
         return [(self.subject.outcome(Effect()), ()), *losses]
 
     def _counts(self) -> dict[str, Any]:
-        cases, of = self.cases, (len(self.failures), self.at_once)
-        return {"cases": cases.count(*of), "broken": cases.count_with(cases.broken, *of)}
+        cases = self.cases
+        return {"cases": cases.count(self.pairs_of), "broken": cases.count_with(cases.broken, self.pairs_of)}
 
-    def worst_topic(self) -> TopicWorst:
+    def worst_topic(self) -> result.TopicWorst:
         outcomes = self._outcomes()
         least, losses = min(outcomes, key=lambda item: item[0].writable_brokers)
         unwritable = [mask for mask in self.cases.classes if not getattr(self._outcome(mask), "writable_queues", 0)]
-        return TopicWorst(
+        return result.TopicWorst(
             topic=self.subject.name,
             writable_brokers=outcomes[0][0].writable_brokers,
-            unwritable=self.cases.count_with(unwritable, len(self.failures), self.at_once),
-            least_writable=Worst(least.writable_brokers, losses),
+            unwritable=self.cases.count_with(unwritable, self.pairs_of),
+            least_writable=result.Worst(least.writable_brokers, losses),
             **self._counts(),
         )
 
-    def worst_group(self, group: GroupSubject) -> GroupWorst:
-        outcomes = self._outcomes()
-        return GroupWorst(
+    def worst_group(self, group: GroupSubject) -> result.GroupWorst:
+        outcomes, found = self._outcomes(), dict[str, Any]()
+        for figure in annotated_figures(result.GroupWorst):
+            usual = 0 if figure == "imbalance" else None  # no imbalance without queues or consumers
+            values: list[Any] = [getattr(outcome, figure) for outcome, _ in outcomes]
+            values = [usual if value is None else value for value in values]
+            at = None if None in values else max(range(len(values)), key=values.__getitem__)
+            found[figure] = None if at is None else result.Worst(values[at], outcomes[at][1])
+        return result.GroupWorst(
             group=group.name,
             strategy=group.members.name,
             basis="assumed" if group.basis == "assumed" else "predicted",
@@ -294,22 +281,11 @@ class Judged(Struct, frozen=True):
             queues=outcomes[0][0].queues,
             computed=len(group.outcomes) - 1,
             **self._counts(),
-            **_largest(outcomes),
+            **found,
         )
 
 
-def _largest(outcomes: Sequence[tuple[Any, tuple[Loss, ...]]]) -> dict[str, Any]:
-    found: dict[str, Worst | None] = {}
-    for figure in annotated_figures(GroupWorst):
-        usual = 0 if figure == "imbalance" else None  # no imbalance without queues or consumers
-        values = [(getattr(outcome, figure), losses) for outcome, losses in outcomes]
-        values = [(usual if value is None else value, losses) for value, losses in values]
-        is_known = all(value is not None for value, _ in values)
-        found[figure] = Worst(*max(values, key=lambda item: item[0])) if is_known else None
-    return found
-
-
-def _not_waived(found: Sequence[Counterexample], policy: Policy, today: date) -> list[Counterexample]:
+def _not_waived(found: Sequence[result.Counterexample], policy: Policy, today: date) -> list[result.Counterexample]:
     rules = {rule.name: rule for rule in policy.rules}
     limits = ((each, Limit(each.limit, each.bound)) for each in found)
     failed = [judgement(rules[of.rule], of.name, limit, FAILED, Measured(of.value)) for of, limit in limits]
@@ -317,7 +293,7 @@ def _not_waived(found: Sequence[Counterexample], policy: Policy, today: date) ->
     return [one for one, limit in zip(found, judged, strict=True) if not isinstance(limit, WaivedLimit)]
 
 
-def _badness(one: Counterexample) -> tuple[object, ...]:
+def _badness(one: result.Counterexample) -> tuple[object, ...]:
     """Worst first: by severity, stopped messages, fewer losses, distance from the limit."""
     grave = _STOPS_MESSAGES.index(one.limit) if one.limit in _STOPS_MESSAGES else len(_STOPS_MESSAGES)
     beyond = float(len(one.value)) if isinstance(one.value, tuple) else 0.0
@@ -327,7 +303,7 @@ def _badness(one: Counterexample) -> tuple[object, ...]:
     return SEVERITIES.index(one.severity), grave, len(one.losses), -beyond, one.name, losses
 
 
-def _group_badness(worst: GroupWorst) -> tuple[object, ...]:
+def _group_badness(worst: result.GroupWorst) -> tuple[object, ...]:
     """Worst first: by cases that break a limit, unassigned queues, imbalance."""
     figures = (worst.unassigned, worst.imbalance)
     return -worst.broken, *(0 if each is None else -each.value for each in figures), worst.group
@@ -346,7 +322,7 @@ def _shown(subject: AnySubject, effect: Effect, case: Sequence[Failure], request
     shared = request.commands
     if shared is None:
         return {}
-    silent = {thing.name for each in case if each.loss.kind in SILENT for thing in each.things}
+    silent = {thing.name for each in case if each.loss.kind in result.SILENT for thing in each.things}
     if isinstance(subject, TopicSubject):
         lost = [name for name in subject.queues if name in effect.brokers or name in effect.masters]
         fails = [f"{name}:{'timeout' if name in silent else 'refused'}" for name in lost]
@@ -373,7 +349,7 @@ def _shown(subject: AnySubject, effect: Effect, case: Sequence[Failure], request
 
 
 def _has_gaps(subject: GroupSubject, effect: Effect) -> bool:
-    """Consumers are left, every queue gets an owner, and simulate-rebalance accepts the losses."""
+    """Whether consumers are left, every queue gets an owner, and simulate-rebalance accepts the losses."""
     outcome = subject.outcome(effect)
     if not outcome.consumers or not outcome.queues or outcome.unassigned:
         return False
@@ -388,7 +364,7 @@ def _each(option: str, values: Sequence[str]) -> Iterator[str]:
 
 
 _CASE_FIGURES = ("counterexamples", "broken-cases", "broken-singles", "broken-already", "unwritable-topics")
-_GROUP_FIGURES = declared(GroupWorst)
+_GROUP_FIGURES = declared(result.GroupWorst)
 SWEEP_FIGURES = Figures(
     (*_CASE_FIGURES, *_GROUP_FIGURES.names),
     of_subject=_GROUP_FIGURES.names,
@@ -397,7 +373,7 @@ SWEEP_FIGURES = Figures(
 """Figures of `--fail-on`: of all cases, and the worst of all groups or of the named one."""
 
 
-def try_on_sweep(condition: Condition, sweep: FailureSweep) -> TriedCondition:
+def try_on_sweep(condition: Condition, sweep: result.FailureSweep) -> TriedCondition:
     if condition.name in _CASE_FIGURES:
         unwritable, cases = sum(each.unwritable > 0 for each in sweep.topics), sweep.cases
         value, whole = {
@@ -413,7 +389,7 @@ def try_on_sweep(condition: Condition, sweep: FailureSweep) -> TriedCondition:
         hint = suggestion("groups", condition.subject, [each.group for each in sweep.groups])
         problem = f"{condition.subject} is not among the groups looked at"
         raise UsageError(f"--fail-on {condition.text!r}: {problem}", hint=hint)
-    field, _ = figures_of(GroupWorst)[condition.name]
+    field, _ = figures_of(result.GroupWorst)[condition.name]
     found = [(getattr(each, field), each.queues) for each in groups]
     tried = [condition.try_on(worst.value, whole) for worst, whole in found if worst is not None]
     met = [each for each in tried if each.met]

@@ -14,8 +14,9 @@ from typing import TypeVar
 
 from rmqlb.errors import UsageError
 from rmqlb.model.diagnosis import CODES
+from rmqlb.model.limits import LONGEST_US, time_us
 from rmqlb.model.policy import GROUP, LIMITS, TOPIC, Bound, Limit, Policy, Rule, Waiver
-from rmqlb.model.result import ERROR, SEVERITIES
+from rmqlb.model.result import ERROR, SEVERITIES, milliseconds
 from rmqlb.model.snapshot import suggestion
 from rmqlb.sources.user_files.strict_yaml import Path, StrictReader, shown
 from rmqlb.sources.user_files.text_file import read_text
@@ -108,6 +109,8 @@ class _PolicyReader(StrictReader):
             return tuple(self._one_of(text, path, CODES, "findings") for text in self.texts(value, path))
         if unit == "share":
             return self._share(value, path)
+        if unit == "ms":
+            return self._time_ms(value, path)
         if isinstance(value, bool) or not isinstance(value, int | float):
             self.refuse(path, f"{shown(value)} is not a number")
         if unit != "ratio" and not isinstance(value, int):
@@ -126,6 +129,14 @@ class _PolicyReader(StrictReader):
         if share.is_nan() or not 0 <= share <= 1:
             self.refuse(path, f"{shown(value)} is not a percentage", "write 0% to 100%, as in 50%")
         return float(share)
+
+    def _time_ms(self, value: object, path: Path) -> float:
+        us = time_us(value.strip().lower()) if isinstance(value, str) else None
+        if us is None:
+            self.refuse(path, f"{shown(value)} is not a time", "write a number with a unit, as in 10m or 1h30m")
+        if us > LONGEST_US:
+            self.refuse(path, f"{shown(value)} is longer than a year")
+        return milliseconds(us)
 
     def _waiver(self, value: object, path: Path, rules: Mapping[str, Rule]) -> Waiver:
         found = self.mapping(value, path, _WAIVER_KEYS, ("reason", "until"))

@@ -1,6 +1,7 @@
 """What each limit measures of many odd clusters, as `limits.txt` records it, and the verdict on what was measured."""
 
 from collections.abc import Iterator
+from math import inf
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,7 @@ from rmqlb.engine.check import (
 from rmqlb.engine.group import Given, Group, gaps
 from rmqlb.model.group import MemberReport, QueueState
 from rmqlb.model.message_queue import MessageQueue
-from rmqlb.model.policy import FORBIDDEN, GROUP, LIMITS, Bound, Limit
+from rmqlb.model.policy import DRAIN_TIME, FORBIDDEN, GROUP, LIMITS, Bound, Limit
 from rmqlb.model.process_queue import ConsumerEvidence
 from rmqlb.model.route import BrokerData, QueueData, TopicQueueMappingInfo, TopicRouteData
 from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting
@@ -102,7 +103,7 @@ def measured(snapshot: ClusterSnapshot) -> Iterator[str]:
     found: dict[str, list[str]] = {}
     for name in snapshot.groups or gaps(snapshot).groups:
         group = Group(snapshot, name, Settings(), Given(assume=None), gaps(snapshot))
-        for limit in GROUP_MEASURES:
+        for limit in (*GROUP_MEASURES, DRAIN_TIME):
             found.setdefault(shown(measure_group(Limit(limit, 0), group)), []).append(limit)
     for topic, sighting in snapshot.routes.items():
         for limit in TOPIC_MEASURES:
@@ -117,7 +118,7 @@ def shown(value: Measured) -> str:
 
 
 def test_every_limit_measures_what_is_recorded(request: pytest.FixtureRequest) -> None:
-    assert {name for name, kind in LIMITS.items() if kind.about == GROUP} == {*GROUP_MEASURES, FORBIDDEN}
+    assert {name for name, kind in LIMITS.items() if kind.about == GROUP} == {*GROUP_MEASURES, DRAIN_TIME, FORBIDDEN}
     assert {name for name, kind in LIMITS.items() if kind.about != GROUP} == set(TOPIC_MEASURES)
     answers = {name: measured(snapshot) for name, snapshot in CLUSTERS.items()}
     assert_recorded(Path(__file__).with_name("limits.txt"), answers, request)
@@ -132,6 +133,7 @@ def test_every_limit_measures_what_is_recorded(request: pytest.FixtureRequest) -
     # Certain values decide; missing values never count as good.
     *(("lag", bound, Measured(5, missing="?"), expected) for bound, expected in ((4, "failed"), (5, "incomplete"))),
     *(("minConsumers", bound, Measured(2, missing="?"), expected) for bound, expected in ((2, "passed"), (3, "incomplete"))),
+    ("maxDrainTime", 1e12, Measured(inf), "failed"),
     *(("unassigned", bound, Measured(1, missing="?", most=2), expected) for bound, expected in ((0, "failed"), (1, "incomplete"), (2, "passed"))),
     ("strategies", ("AVG",), Measured(("AVG",)), "passed"),
     ("strategies", ("AVG",), Measured(("AVG", "OurOwn")), "failed"),

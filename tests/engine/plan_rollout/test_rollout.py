@@ -1,6 +1,6 @@
 import re
 from collections.abc import Mapping, Sequence
-from itertools import combinations, permutations
+from itertools import permutations
 from typing import Any
 
 import pytest
@@ -24,13 +24,10 @@ from rmqlb.engine.plan_rollout.plan import (
 from rmqlb.engine.plan_rollout.stages import (
     LeastOverlap,
     Overlaps,
-    PairCosts,
     RolloutModel,
     cost_of_each,
     fewest_moves,
-    inserted_order,
     least_overlap,
-    order_cost,
     overlaps,
     rollout_model,
     total_overlap,
@@ -422,7 +419,8 @@ def test_a_group_too_large_for_all_orders_is_put_in_a_good_one_and_says_so() -> 
     least = least_overlap(known, 1)
     assert least is not None
     assert not least.is_least
-    assert known.bound <= least.total < total_overlap(known.stages(known.client_ids, 1))
+    assert sorted(least.order) == list(known.client_ids)
+    assert known.bound <= least.total == 452  # 750 in the sorted order
 
 
 def test_a_strategy_that_throws_for_one_consumer_cannot_be_planned() -> None:
@@ -458,28 +456,3 @@ def test_no_order_moves_fewer_queues(consumers: int, at_once: int, queues: int, 
     order, moves = found
     assert moves == moves_of(rollout, queues, order, at_once)
     assert moves == min(moves_of(rollout, queues, other, at_once) for other in permutations(ids))
-
-
-@st.composite
-def pair_costs(draw: st.DrawFn, most: int = 7) -> PairCosts:
-    consumers = draw(st.integers(1, most))
-    numbers = st.integers(-9, 9)
-    pair = [[0] * consumers for _ in range(consumers)]
-    for first, second in combinations(range(consumers), 2):
-        pair[first][second] = pair[second][first] = draw(numbers)
-    return PairCosts(draw(numbers), [draw(numbers) for _ in range(consumers)], pair)
-
-
-def total(cost_of: Sequence[int], order: Sequence[int]) -> int:
-    return sum(cost_of[sum(1 << m for m in order[:done])] for done in range(1, len(order)))
-
-
-@given(pair_costs(most=9))
-def test_no_consumer_of_an_inserted_order_gains_by_another_place(costs: PairCosts) -> None:
-    order = inserted_order(costs)
-    assert order_cost(order, costs) == total(cost_of_each(costs), order)
-    assert sorted(order) == list(range(len(costs.single)))
-    for consumer in order:
-        others = [other for other in order if other != consumer]
-        for place in range(len(order)):
-            assert order_cost(order, costs) <= order_cost([*others[:place], consumer, *others[place:]], costs)

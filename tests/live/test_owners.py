@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,11 +12,9 @@ from rmqlb.engine.assignment.brokers import AskedBroker, query_assignment
 
 from .broker_requests import assignment, consumer_ids
 from .cluster import RocketMQCluster
-from .consumers import consumers
-from .jvm import wait_until
-from .members import PAUSE_BETWEEN_REPORTS, SETTLE_DEADLINE, running_members
-from .relay import relay
-from .watched_groups import Watched, differences, ids
+from .jvm import relay, wait_until
+from .members import PAUSE_BETWEEN_REPORTS, SETTLE_DEADLINE, consumers, go_members, running_members
+from .watched_groups import OWNED_DEADLINE, Watched, differences, ids, owned_twice, unassigned
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]
 
@@ -118,3 +118,60 @@ def test_consumers_in_order_share_the_queues_themselves_all_the_same(cluster: Ro
             return predicted == observed and all(len(its) == 1 for its in predicted.values())
 
         wait_until(agree, SETTLE_DEADLINE, lambda: differences(*group.owners()))
+
+
+GO_TOPICS = ("OrderEvents", "Skewed", "Few")
+# Java sorts the second of these first, by its UTF-16 code units; Go the first one, by its UTF-8 bytes.
+HIGH, EMOJI = "\uffee", "\U0001f600"
+
+
+@pytest.mark.parametrize("strategy", ["AVG", "CONSISTENT_HASH"])
+def test_java_and_go_in_a_group_own_what_each_of_them_computes_and_the_mix_is_diagnosed(
+    cluster: RocketMQCluster, go_consumer: Path, strategy: str
+) -> None:
+    """Which queues have no owner and which have two is predicted queue by queue, joins and leaves included."""
+    name = f"mixed-{strategy}-svc"
+    with (
+        running_members(cluster, name, strategy, GO_TOPICS, ["a1", "b2", "b3", "b4"]) as java,
+        go_members(cluster, go_consumer, name, strategy, GO_TOPICS, ["a2", "b1"]) as go,
+    ):
+        group = Watched(cluster, name, [java, go], strategy)
+        names = ["a1", "a2", "b1", "b2", "b3", "b4"]  # most are Java's at all times: the others are named
+        owners = group.must_own(ids(*names))
+        assert bool(unassigned(owners)) == bool(owned_twice(owners)) == (strategy == "CONSISTENT_HASH")
+        assert mix_found(group, "error" if unassigned(owners) else "info")["consumers"] == ids("a2", "b1")
+        for program, sdk, joiner in ((go, "go", HIGH), (java, "java", EMOJI), (go, "go", "a3")):
+            (client_id,) = ids(joiner)
+            after = group.planned("--add", client_id, "--sdk", f"{client_id}={sdk}")
+            program.join(joiner)
+            names.append(joiner)
+            owners = group.must_own(ids(*names), after)
+        assert unassigned(owners)
+        assert owned_twice(owners)
+        found = mix_found(group, "error")
+        assert sorted(found["consumers"]) == sorted(ids("a2", "b1", "a3", HIGH))
+        assert named(found) == sorted([*unassigned(owners), *owned_twice(owners)])
+        for program, leaver in ((java, "a1"), (go, HIGH)):
+            after = group.planned("--remove", *ids(leaver))
+            program.leave(leaver)
+            names.remove(leaver)
+            group.must_own(ids(*names), after)
+
+
+def mix_found(group: Watched, severity: str) -> dict[str, Any]:
+    """What diagnose says of the mix, once it says it as gravely; nothing else comes before damage that it does."""
+    last: dict[str, Any] = {}
+
+    def is_so() -> bool:
+        said = group.say("diagnose", "--deadline", "2m")["data"]["findings"]
+        (found,) = (each for each in said if each["code"] == "mixed-sdks")
+        last.update(found, isFirst=found is said[0])
+        return bool(found["severity"] == severity)
+
+    wait_until(is_so, OWNED_DEADLINE, lambda: f"{last}", 2.0)
+    assert severity == "info" or last["isFirst"]
+    return last
+
+
+def named(found: dict[str, Any]) -> list[MessageQueue]:
+    return sorted(MessageQueue(each["topic"], each["brokerName"], each["queueId"]) for each in found["queues"])
