@@ -64,7 +64,7 @@ def seconds(text: str, option: str) -> float:
 
 def spacing(since: object) -> float | None:
     """The time between two samples, where `--earlier` has one instead of a file."""
-    if not isinstance(since, str) or not re.fullmatch(f"({_PART.pattern})+", since) or os.path.exists(since):
+    if not isinstance(since, str) or time_us(since) is None or os.path.exists(since):
         return None
     return seconds(since, "--earlier")
 
