@@ -36,7 +36,7 @@ class SizeOptions(SettingsOptions, RateOptions, SomeGroupsOnTopics):
     max_utilisation: Text = _limits(
         "SHARE", "Limit for the share of busy consume threads. With a rate, the default is 80%."
     )
-    outage: Text = _limits("TIME", "Outage to recover from: messages come, and nobody consumes. Needs --catch-up.")
+    outage: Text = _limits("TIME", "Outage to recover from: messages come, and none is consumed. Needs --catch-up.")
     catch_up: Text = _limits("TIME", "Limit for the recovery time after --outage, until its backlog is gone.")
     drain_in: Text = _limits("TIME", "Limit for the time until today's lag is gone.")
     sizes: Text = _sizes("N..M", "Consumer counts to try. Default: 1 to the queue count of the largest topic.")

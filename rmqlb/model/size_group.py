@@ -146,8 +146,8 @@ class SizedBacklog(Struct, frozen=True, rename="camel"):
     ms: Annotated[float | None, "until the lag is gone, messages that come meanwhile included; null: never"]
     last_queue: Annotated[MessageQueue, "the queue whose lag goes last, with the first set of client IDs"]
     alone_ms: Annotated[float | None, "the least time with any number of consumers; null: never"]
-    slowest_queue: Annotated[MessageQueue, "the queue that takes so long with a consumer of its own"]
-    skew: Annotated[float, "messages that come into that queue over the mean of its topic's queues"]
+    slowest_queue: Annotated[MessageQueue, "the queue that takes that time with a consumer of its own"]
+    inflow_over_mean: Annotated[float, "messages that come into that queue over the mean of its topic's queues"]
     messages: Annotated[float | None, "at the beginning; null when the engine is asked directly"] = None
 
 

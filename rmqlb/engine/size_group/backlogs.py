@@ -31,8 +31,8 @@ def backlogs_of(
         last = slowest if len(flows) < len(loads) else backlog(flows, pools).last
         alone_ms = None if alone[slowest] == inf else 1000 * alone[slowest]
         mean = fmean(load.work for queue, load in loads.items() if queue.topic == slowest.topic)
-        skew = loads[slowest].work / mean if mean else 1.0
-        yield SizedBacklog(limit, times[limit], last, alone_ms, slowest, skew)
+        over_mean = loads[slowest].work / mean if mean else 1.0
+        yield SizedBacklog(limit, times[limit], last, alone_ms, slowest, over_mean)
 
 
 def owners_in(

@@ -110,7 +110,7 @@ def test_no_number_of_consumers_helps_a_hot_key() -> None:
     assert found.consumers is None
     assert (backlog.last_queue, backlog.slowest_queue) == (hot, hot)
     assert backlog.alone_ms == 45 * MINUTE_MS  # 12 / (20 - 12) of the outage
-    assert backlog.skew == 12 / (15 / 4)
+    assert backlog.inflow_over_mean == 12 / (15 / 4)
 
 
 def test_more_queues_do_where_more_consumers_do_not() -> None:
