@@ -165,7 +165,8 @@ def _backlog(size: GroupSize, backlog: SizedBacklog) -> Iterator[str]:
     most = size.limits.catch_up_ms if backlog.limit == "catch-up" else size.limits.drain_in_ms
     if backlog.alone_ms is None or backlog.alone_ms > (most or 0):
         alone = "never drains" if backlog.alone_ms is None else f"takes {duration(backlog.alone_ms)}"
-        hot = f", which gets {number(backlog.inflow_over_mean)} times the mean of its topic," if backlog.inflow_over_mean >= _HOT else ""
+        is_hot = backlog.inflow_over_mean >= _HOT
+        hot = f", which gets {number(backlog.inflow_over_mean)} times the mean of its topic," if is_hot else ""
         remedy = "neither more consumers nor queues help a hot key" if hot else "more queues help, consumers do not"
         yield f"{queue_ranges([backlog.slowest_queue])}{hot} {alone} with a consumer of its own: {remedy}"
 
