@@ -5,7 +5,8 @@
   follow the bounds of a drain time.
 - A lag that commits explain counts as none, as in a diagnosis.
 - The slowest queue decides. Queues with lag of one concurrent Java consumer share its threads (`engine/backlog.py`), so
-  the last ones are consumed faster. POP consumers share all queues.
+  the last ones are consumed faster. So do those of an orderly one with fewer threads than queues. POP consumers share
+  all queues.
 - Consumed messages that fail come back from the retry topic, whose queues count. Messages that wait for their delay are
   in no queue, so the time has no upper bound while some may wait.
 - What two successive intervals contradict, or the bounds of both rates leave open, is unknown.
@@ -14,7 +15,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from math import ceil, floor, inf
 
@@ -29,14 +30,13 @@ from rmqlb.errors import DataError
 from rmqlb.model.diagnosis import Drain, QueueDrain
 from rmqlb.model.group import BROADCASTING, RETRY_PREFIX, States, retry_topic
 from rmqlb.model.message_queue import MessageQueue, sort_client_ids, sort_queues
-from rmqlb.model.process_queue import ConsumeStatus
+from rmqlb.model.process_queue import ConsumerEvidence, ConsumeStatus
 from rmqlb.model.result import rate_text
 
 READ_MS = 2_000  # a sample's queues are read within this time
 RETURNS_MS = 10_000  # the delay of a message that failed once (level 3 of `messageDelayLevel`)
 _ONE_SAMPLE = "needs 2 samples, got 1"
 _MOST_SHARING = 64  # more queues with lag of one consumer get one drain time: the model's work is quadratic
-_THREADS = 20  # so many orderly queues do not wait for a thread (`consumeThreadMin`)
 
 
 class Drains(Struct, frozen=True):
@@ -52,6 +52,7 @@ class Shared(Struct, frozen=True):
     costs: Mapping[MessageQueue, float]  # thread time per message, in any unit
     certain: bool = True  # False: each may also have a consumption of its own
     equal: bool = True  # they get equal rates; False: any of them may get all
+    threads: int | None = None  # of an orderly consumer, each for one queue at a time; None: not orderly
 
 
 def drains_of(evidence: GroupEvidence) -> Drains:
@@ -128,16 +129,24 @@ def _sharing(
         report = evidence.report_of(client_id)
         own = {queue: lags[queue] for queue in queues if queue in lags and owners[queue] == 1}
         waited = [queue for queue, lag in own.items() if _waited(lag)]
-        is_fair = _is_fair([own[queue] for queue in waited], own.values())
-        if not is_fair or evidence.processes[client_id] != 1 or (report.orderly and len(waited) <= _THREADS):
+        busy = [queue for queue, lag in own.items() if lag.per_s > 0 or queue in waited]
+        turns = report.orderly and _take_turns([own[queue] for queue in busy], report.threads)
+        sharing = busy if turns else waited
+        if len({own[queue].at for queue in sharing}) > 1 or evidence.processes[client_id] != 1:
             continue
-        topics = {queue.topic for queue in waited}
+        topics = {queue.topic for queue in sharing}
         times = {topic: (report.statuses or {}).get(topic, ConsumeStatus()).consume_ms or 0.0 for topic in topics}
         is_compared = len(topics) > 1 and min(times.values()) > 0
-        costs = {queue: times[queue.topic] if is_compared else 1.0 for queue in waited}
+        costs = {queue: times[queue.topic] if is_compared else 1.0 for queue in sharing}
         connection = evidence.group.connection_of.get(client_id)
-        is_pool = report.orderly is False and connection is not None and connection.language == "JAVA"
-        yield Shared(costs, certain=is_pool and (is_compared or len(topics) == 1))
+        is_java = connection is not None and connection.language == "JAVA"
+        certain = is_java and report.orderly is not None and (is_compared or len(topics) == 1)
+        if turns:
+            yield from [Shared(costs, threads=report.threads)] if certain else []
+        elif len(waited) < 2 or report.orderly:
+            continue
+        elif (certain and _are_cached(report, waited)) or _is_fair([own[queue] for queue in waited], own.values()):
+            yield Shared(costs, certain=certain)
 
 
 def _waited(lag: QueueLag) -> bool:
@@ -146,10 +155,26 @@ def _waited(lag: QueueLag) -> bool:
     return drain is None or (drain.drains == "finite" and max(lag.lags) > lag.per_s * COMMITTED_MS / 1000)
 
 
+def _are_cached(report: ConsumerEvidence, queues: Iterable[MessageQueue]) -> bool:
+    """Messages of each queue wait in its consumer for a thread, so that threads and not pulls limit its rate.
+
+    Threads take messages in the order of their pulls. A round over 1,000 messages of each queue may last longer than
+    the samples, in which some queue then seems to stand still.
+    """
+    cached = {each.queue: each.cached or 0 for each in report.queues or ()}
+    return all(cached.get(queue) for queue in queues)
+
+
+def _take_turns(queues: Collection[QueueLag], threads: int | None) -> bool:
+    """All threads of an orderly consumer were busy, with some queues at a time (`MAX_TIME_CONSUME_CONTINUOUSLY`)."""
+    if threads is None or len(queues) <= threads or any(lag.state == "rewound" for lag in queues):
+        return False
+    waiting = [[lag > each.inflow_per_s * COMMITTED_MS / 1000 for lag in each.lags] for each in queues]
+    return min(map(sum, zip(*waiting, strict=False))) >= threads
+
+
 def _is_fair(waited: Sequence[QueueLag], own: Iterable[QueueLag]) -> bool:
     """The queues with lag may have equal rates, and the others of their consumer no higher ones."""
-    if len(waited) < 2 or len({lag.at for lag in waited}) > 1:
-        return False
     level = min((_speeds(lag)[1].consumed for lag in waited if _without_rates(lag) is None), default=inf)
     return all(_speeds(lag)[2].consumed <= level for lag in own if lag.span_ms)
 
@@ -208,11 +233,13 @@ def _ends(lags: Mapping[MessageQueue, QueueLag], shared: Shared) -> dict[Message
 def _gone(speeds: Mapping[MessageQueue, _Speed], shared: Shared) -> Mapping[MessageQueue, float | None]:
     costs = shared.costs
     capacity = sum(speed.consumed * costs[queue] for queue, speed in speeds.items())
-    if capacity == inf:
-        return dict.fromkeys(speeds, 0.0)
+    if capacity in (0, inf):
+        return dict.fromkeys(speeds, 0.0 if capacity else None)
     if shared.equal and 1 < len(speeds) <= _MOST_SHARING:
-        flows = {queue: Flow(each.inflow, costs[queue], each.lag, ("",)) for queue, each in speeds.items()}
-        ends = backlog(flows, {"": Pool(capacity)}).queues
+        pool = Pool(capacity) if shared.threads is None else Pool(shared.threads, orderly=True)
+        thread = 1.0 if shared.threads is None else shared.threads / capacity  # time of a thread per unit of cost
+        flows = {queue: Flow(each.inflow, costs[queue] * thread, each.lag, ("",)) for queue, each in speeds.items()}
+        ends = backlog(flows, {"": pool}).queues
         return {queue: None if (gone_s := lag.gone_s) is None else 1000 * gone_s for queue, lag in ends.items()}
     lag = sum(1000 * speed.lag * costs[queue] for queue, speed in speeds.items())
     inflow = sum(speed.inflow * costs[queue] for queue, speed in speeds.items())

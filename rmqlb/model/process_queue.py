@@ -100,5 +100,6 @@ class ConsumerEvidence(Struct, frozen=True, rename="camel", omit_defaults=True):
     statuses: Annotated[dict[str, ConsumeStatus] | None, "topic → consumption, of each subscribed topic"] = None
     limits: Annotated[PullLimits, "from which on it stops pulling"] = PullLimits()
     orderly: Annotated[bool | None, "it consumes in order (`PROP_CONSUMEORDERLY`); None of a pull consumer"] = None
+    threads: Annotated[int | None, "consume threads (`PROP_THREADPOOL_CORE_SIZE`)"] = None
     stacks: tuple[str, ...] | None = None
     filters: dict[str, str] | None = None

@@ -338,7 +338,7 @@ class LiveSource:
             states.update(some)
             if len(batch) == 1:
                 lags[batch[0]] = sum(state.lag or 0 for state in some.values())
-        group, via, held = self._with_reports(group, lags)
+        group, via, held = self._with_reports(replace(group, seen=self._seen()), lags)
         if self._wanted.evidence and via.keys() <= held.keys():
             states = dict.fromkeys(self._readable(group.reports), QueueState()) | states
         members = frozenset(client_id for client_id in group.client_ids or () if not is_grpc(client_id))

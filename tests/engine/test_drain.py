@@ -8,6 +8,7 @@ from random import Random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import convert, to_builtins
 from msgspec.structs import replace
 
 from rmqlb.engine.allocate.strategy import Settings
@@ -19,7 +20,7 @@ from rmqlb.model.diagnosis import Diagnosis, Drain
 from rmqlb.model.group import BROADCASTING, CONSUME_POP, QueueState
 from rmqlb.model.groups import Consumers
 from rmqlb.model.message_queue import MessageQueue
-from rmqlb.model.process_queue import ConsumerEvidence, ConsumeStatus
+from rmqlb.model.process_queue import ConsumerEvidence, ConsumeStatus, ProcessQueue
 from rmqlb.model.snapshot import ClusterSnapshot
 from rmqlb.verbs.check import check
 from rmqlb.verbs.diagnose import diagnose
@@ -151,18 +152,18 @@ def drains(snapshots: tuple[ClusterSnapshot, ...]) -> Drains:
 def reported(
     snapshots: tuple[ClusterSnapshot, ...],
     *,
-    orderly: bool | None = False,
     language: str | None = "JAVA",
-    statuses: dict[str, ConsumeStatus] | None = None,
+    orderly: bool | None = False,
+    **evidence: object,
 ) -> tuple[ClusterSnapshot, ...]:
     """The last sample has a report of each consumer."""
     *before, now = snapshots
-    group, evidence = now.groups["g"], ConsumerEvidence(orderly=orderly, statuses=statuses)
+    group, report = now.groups["g"], convert({"orderly": orderly, **to_builtins(evidence)}, ConsumerEvidence)
     views = tuple(
         replace(view, connections=tuple(replace(each, language=language) for each in view.connections))
         for view in group.views or ()
     )
-    reports = {i: replace(report, evidence=evidence) for i, report in group.reports.items()}
+    reports = {i: replace(each, evidence=report) for i, each in group.reports.items()}
     return *before, replace(now, groups={"g": replace(group, views=views, reports=reports)})
 
 
@@ -237,6 +238,38 @@ def test_who_shares_threads(
 ) -> None:
     found = drains(reported(looks(*queues, owners=owners), **report)).group  # type: ignore[arg-type]
     assert (found.drains if found.drain_ms is None else pytest.approx(found.drain_ms / 1000)) == expected
+
+
+def cached(*messages: int) -> list[ProcessQueue]:
+    return [ProcessQueue(MessageQueue("T", "a", n), cached=number) for n, number in enumerate(messages)]
+
+
+# Threads come to the messages of the first queue again after a round over the cached messages of the others.
+ROUND = (10**5, 10, 0), (10**5, 10, 150), (10**5, 10, 100), (10**5, 10, 150)
+# The thread is through with the first queue, and now consumes the second one.
+TURNS = (200, 10, 190), (3_000, 10, 110), (10_000, 10, 0), (10_000, 10, 0)
+# Two threads for 140/s each: the last queue gets one of them.
+UNEVEN = (10**5, 10, 130), (900, 10, 130), (50, 10, 10), (50, 10, 10)
+
+
+@every_case(
+    ("queues", "report", "expected"),
+    [
+        (ROUND, {"queues": cached(1_000, 1_000, 990, 1_000)}, 4 * 10**5 / (400 - 40)),
+        (ROUND, {"queues": cached(0, 1_000, 990, 1_000)}, "never"),
+        (ROUND, {"queues": cached(1_000, 1_000, 990, 1_000), "language": "GO"}, "never"),
+        (ROUND, {}, "never"),
+        (TURNS, {"orderly": True, "threads": 1}, 23_200 / (300 - 40)),
+        (TURNS, {"orderly": True, "threads": 4}, "never"),
+        (TURNS, {"orderly": True}, "never"),
+        (UNEVEN, {"orderly": True, "threads": 2}, 900 / (130 - 10) + (10**5 - 900) / (140 - 10)),
+    ],
+)  # fmt: skip
+def test_a_queue_that_waits_for_threads_does_not_stand_still(
+    queues: tuple[tuple[int, int, int], ...], report: dict[str, object], expected: float | str
+) -> None:
+    found = drains(reported(looks(*queues, owners="x x x x", ids="x"), **report)).group  # type: ignore[arg-type]
+    assert (found.drains if found.drain_ms is None else pytest.approx(found.drain_ms / 1000, rel=1e-3)) == expected
 
 
 def test_topics_share_thread_time() -> None:

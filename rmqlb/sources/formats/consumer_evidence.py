@@ -49,6 +49,7 @@ def consumer_evidence(document: RunningInfoDocument, where: str, read_at: int | 
             span=whole_number(properties.get("consumeConcurrentlyMaxSpan", properties.get("consumeMaxSpan"))),
         ),
         orderly={"true": True, "false": False}.get(properties.get("PROP_CONSUMEORDERLY") or ""),
+        threads=whole_number(properties.get("PROP_THREADPOOL_CORE_SIZE")),
         filters=_filters(document.subscription_set),
         stacks=consume_stacks(document, properties.get("consumerGroup") or ""),
     )
