@@ -6,6 +6,9 @@
   lag has the rate of its inflow, at most that of the others. No thread rests while there is lag.
 - Orderly (`ConsumeMessageOrderlyService`): one thread at a time consumes a queue. If more queues than threads have lag,
   they take turns of a minute (`MAX_TIME_CONSUME_CONTINUOUSLY`), so equal shares of the threads' time.
+- Batches (`consumeMessageBatchMaxSize`): a pull of a concurrent consumer is cut into calls. Calls are full while
+  messages wait at the broker. In a queue that the consumer has pulled to its end, each new message comes alone. A
+  thread needs the same time for both.
 - POP: all consumers share the queues, which is a pool with the threads of all of them.
 - A queue with two owners is consumed by both, message by message: the faster one decides its lag.
 - Not modelled: time on the network, and processes that are slower with all threads busy.
@@ -21,12 +24,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from heapq import heappop, heappush
 from itertools import accumulate, pairwise
 from math import inf
+from typing import Literal
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from rmqlb.model.message_queue import MessageQueue
 
+Turn = Literal["lag", "cached", "full"]
 _SAME = 1e-9  # relative; rates and times this close are equal
 
 
@@ -41,9 +46,21 @@ class Flow(Struct, frozen=True):
     """What comes into a queue, in messages and seconds, and the owners at the beginning."""
 
     inflow: float
-    consume_s: float  # thread time per message: the call's time over the size of a batch
+    consume_s: float  # thread time per message that comes alone
     lag: float = 0.0
     owners: tuple[str, ...] = ()
+    batch: float = 1.0  # messages of a full call
+    cached: float = 1000.0  # messages that a consumer pulls ahead (`pullThresholdForQueue`)
+    full: float | None = None  # messages of the lag that come in full calls; None: all
+
+
+def full_call(batch: int, pulled: int = 32) -> float:
+    """The mean size of calls for a pull of `pulled` messages (`pullBatchSize`).
+
+    >>> full_call(1), full_call(10), full_call(100)
+    (1.0, 8.0, 32.0)
+    """
+    return pulled / -(-pulled // batch)
 
 
 class Change(Struct, frozen=True):
@@ -115,15 +132,15 @@ def fill(capacity: float, wants: Sequence[tuple[float, float]]) -> float:
 
 def backlog(flows: Mapping[MessageQueue, Flow], pools: Mapping[str, Pool], changes: Iterable[Change] = ()) -> Backlog:
     """The lag of each queue and of all together, from second 0 on; `pools` has an entry for each owner."""
-    run = _Run({queue: _Queue(flow, flow.lag) for queue, flow in flows.items()}, pools)
+    run = _Run({q: _Queue(f, f.lag, f.lag if f.full is None else f.full) for q, f in flows.items()}, pools)
     for queue, flow in flows.items():
         for owner in flow.owners:
             run.rates.setdefault(owner, {})[queue] = 0.0
     waiting = sorted(changes, key=lambda change: change.at_s, reverse=True)
     run.settle(0.0, flows)
-    while waiting or run.ends:
-        at = min([*(change.at_s for change in waiting[-1:]), *(end for end, *_ in run.ends[:1])])
-        touched = run.emptied(at)
+    while waiting or run.turns:
+        at = min([*(change.at_s for change in waiting[-1:]), *(end for end, *_ in run.turns[:1])])
+        touched = run.turned(at)
         while waiting and waiting[-1].at_s <= at:
             touched += run.changed(waiting.pop())
         run.settle(at, touched)
@@ -134,15 +151,43 @@ def backlog(flows: Mapping[MessageQueue, Flow], pools: Mapping[str, Pool], chang
 class _Queue(Struct, eq=False):
     flow: Flow
     lag: float
+    full: float  # messages of the lag that come in full calls
     at_s: float = 0.0  # of `lag`
     growth: float | None = None  # messages per second; None: to be determined
-    version: int = 0  # of its end among `ends`
+    version: int = 0  # of its next turn among `turns`
+    awaited: bool = False  # that turn is among them, if there is one
     points: list[tuple[float, float]] = field(default_factory=list)
+
+    @property
+    def waits(self) -> bool:
+        """Messages wait at the broker, so that those that come in now will be pulled in one go."""
+        return self.lag > self.flow.cached
+
+    @property
+    def cost(self) -> float:
+        return self.flow.consume_s / self.flow.batch if self.full else self.flow.consume_s
+
+    @property
+    def full_growth(self) -> float:
+        return (self.growth or 0.0) - (0.0 if self.waits else self.flow.inflow)
 
     def advance(self, at_s: float) -> None:
         if at_s > self.at_s:
+            full = max(self.full + self.full_growth * (at_s - self.at_s), 0.0)
             self.lag = max(self.lag + (self.growth or 0.0) * (at_s - self.at_s), 0.0)
-            self.at_s = at_s
+            self.full, self.at_s = min(full, self.lag), at_s
+
+    def turn(self) -> tuple[float, Turn] | None:
+        """When its lag ends, no more messages wait at the broker, or no more calls are full, whatever comes first."""
+        if self.growth is None:
+            return None
+        left: list[tuple[float, Turn]] = [(self.lag / -self.growth, "lag")] if self.growth < 0 else []
+        if self.flow.batch > 1 and self.full:
+            if self.waits and self.growth < 0:
+                left.append(((self.lag - self.flow.cached) / -self.growth, "cached"))
+            if self.full_growth < 0:
+                left.append((self.full / -self.full_growth, "full"))
+        return min(left, default=None)
 
     def result(self) -> Lag:
         waits = [at for at, (_, lag) in enumerate(self.points) if lag]
@@ -153,16 +198,19 @@ class _Queue(Struct, eq=False):
 class _Run(Struct, eq=False):
     queues: dict[MessageQueue, _Queue]
     pools: Mapping[str, Pool]
-    ends: list[tuple[float, int, MessageQueue]] = field(default_factory=list)  # of lags; with a queue's version
+    turns: list[tuple[float, int, MessageQueue, Turn]] = field(default_factory=list)  # with a queue's version
     rates: dict[str, dict[MessageQueue, float]] = field(default_factory=dict)  # owner → its queues
 
-    def emptied(self, at_s: float) -> list[MessageQueue]:
+    def turned(self, at_s: float) -> list[MessageQueue]:
         found = []
-        while self.ends and self.ends[0][0] <= at_s * (1 + _SAME):
-            _, version, queue = heappop(self.ends)
-            if version == self.queues[queue].version:
-                self.queues[queue].advance(at_s)
-                self.queues[queue].lag = 0.0
+        while self.turns and self.turns[0][0] <= at_s * (1 + _SAME):
+            _, version, queue, turn = heappop(self.turns)
+            each = self.queues[queue]
+            if version == each.version:
+                each.advance(at_s)
+                each.lag = {"lag": 0.0, "cached": each.flow.cached, "full": each.lag}[turn]
+                each.full = each.full if turn == "cached" else 0.0
+                each.awaited = False
                 found.append(queue)
         return found
 
@@ -176,9 +224,13 @@ class _Run(Struct, eq=False):
             if queue in change.again:
                 self._bend(queue, None)
                 each.lag += change.again[queue]
+                each.full += change.again[queue]
             for owner in self._owners(queue):
                 del self.rates[owner][queue]
             inflow = change.inflow.get(queue, each.flow.inflow)
+            if queue in change.owners:
+                each.full = each.lag  # which the new owner pulls
+            each.awaited = False
             each.flow = replace(each.flow, inflow=inflow, owners=change.owners.get(queue, each.flow.owners))
             for owner in self._owners(queue):
                 self.rates.setdefault(owner, {})[queue] = 0.0
@@ -205,22 +257,23 @@ class _Run(Struct, eq=False):
         for queue in rates:
             each = self.queues[queue]
             each.advance(at_s)
-            much, cost = inf if each.lag else each.flow.inflow, each.flow.consume_s
+            much, cost = inf if each.lag else each.flow.inflow, each.cost
             wants.append((min(much * cost, 1.0), 1.0) if pool.orderly else (much, cost))
         level = fill(pool.threads, wants)
         for queue, (much, _) in zip(rates, wants, strict=True):
             got = min(much, level)
-            rates[queue] = got / self.queues[queue].flow.consume_s if pool.orderly else got
+            rates[queue] = got / self.queues[queue].cost if pool.orderly else got
 
     def _bend(self, queue: MessageQueue, growth: float | None) -> None:
         each = self.queues[queue]
-        if growth == each.growth:
-            return
-        if not each.points or each.points[-1] != (each.at_s, each.lag):
-            each.points.append((each.at_s, each.lag))
-        each.growth, each.version = growth, each.version + 1
-        if growth is not None and growth < 0:
-            heappush(self.ends, (each.at_s - each.lag / growth, each.version, queue))
+        if growth != each.growth:
+            if not each.points or each.points[-1] != (each.at_s, each.lag):
+                each.points.append((each.at_s, each.lag))
+            each.growth, each.awaited = growth, False
+        if not each.awaited:
+            each.version, each.awaited = each.version + 1, True
+            if (turn := each.turn()) is not None:
+                heappush(self.turns, (each.at_s + turn[0], each.version, queue, turn[1]))
 
 
 def _sum(lags: Sequence[Lag]) -> Lag:

@@ -7,6 +7,8 @@
 - The slowest queue decides. Queues with lag of one concurrent Java consumer share its threads (`engine/backlog.py`), so
   the last ones are consumed faster. So do those of an orderly one with fewer threads than queues. POP consumers share
   all queues.
+- Batches: the present consumption does not last, since messages that come in at the end come alone. The threads and the
+  time of a call count, as reported.
 - Consumed messages that fail come back from the retry topic, whose queues count. Messages that wait for their delay are
   in no queue, so the time has no upper bound while some may wait.
 - What two successive intervals contradict, or the bounds of both rates leave open, is unknown.
@@ -22,7 +24,7 @@ from math import ceil, floor, inf
 from msgspec import Struct
 from msgspec.structs import replace
 
-from rmqlb.engine.backlog import Flow, Pool, backlog, gone_in
+from rmqlb.engine.backlog import Flow, Pool, backlog, full_call, gone_in
 from rmqlb.engine.diagnose.evidence import LOOKS, GroupEvidence, queue_text
 from rmqlb.engine.diagnose.lags import COMMITTED_MS, SPAN_MS, QueueLag, lags_of, may_store_elsewhere, queue_lag
 from rmqlb.engine.group import known
@@ -49,10 +51,13 @@ class Drains(Struct, frozen=True):
 class Shared(Struct, frozen=True):
     """Queues with lag that take their shares of one consumption."""
 
-    costs: Mapping[MessageQueue, float]  # thread time per message, in any unit
+    costs: Mapping[MessageQueue, float]  # thread time per message, in any unit; in seconds if `batch` is not 1
     certain: bool = True  # False: each may also have a consumption of its own
     equal: bool = True  # they get equal rates; False: any of them may get all
-    threads: int | None = None  # of an orderly consumer, each for one queue at a time; None: not orderly
+    orderly: bool = False
+    threads: int | None = None  # of the consumer, where they limit more than the sum; None: they do not
+    batch: float = 1.0  # messages of a full call
+    cached: int = 1000  # messages that are pulled ahead
 
 
 def drains_of(evidence: GroupEvidence) -> Drains:
@@ -141,9 +146,14 @@ def _sharing(
         connection = evidence.group.connection_of.get(client_id)
         is_java = connection is not None and connection.language == "JAVA"
         certain = is_java and report.orderly is not None and (is_compared or len(topics) == 1)
-        if turns:
-            yield from [Shared(costs, threads=report.threads)] if certain else []
-        elif len(waited) < 2 or report.orderly:
+        if report.orderly:
+            if turns and certain:
+                yield Shared(costs, orderly=True, threads=report.threads)
+        elif certain and waited and (report.batch or 1) > 1 and report.threads and min(times.values()) > 0:
+            seconds = {queue: times[queue.topic] / 1000 for queue in waited}
+            limit = report.limits.messages or 1000
+            yield Shared(seconds, threads=report.threads, batch=full_call(report.batch or 1), cached=limit)
+        elif len(waited) < 2:
             continue
         elif (certain and _are_cached(report, waited)) or _is_fair([own[queue] for queue in waited], own.values()):
             yield Shared(costs, certain=certain)
@@ -223,22 +233,49 @@ class _Ends(Struct, frozen=True):
 
 
 def _ends(lags: Mapping[MessageQueue, QueueLag], shared: Shared) -> dict[MessageQueue, _Ends]:
-    speeds = zip(*map(_speeds, lags.values()), strict=True)
-    found = [_gone(dict(zip(lags, each, strict=True)), shared) for each in speeds]
+    by_speed = zip(*map(_speeds, lags.values()), strict=True)
+    present, fast, slow, *steps = (dict(zip(lags, each, strict=True)) for each in by_speed)
+    full = {queue: _full(lag, shared.cached) for queue, lag in lags.items()}
+    found = [_gone(each, shared, full) for each in (present, slow, *steps)]
+    fastest = _gone(fast, shared, {})
     inflow, consumed = sum(lag.inflow_per_s for lag in lags.values()), sum(lag.per_s for lag in lags.values())
-    present, fast, slow, *steps = found
-    return {q: _Ends(present[q], fast[q], slow[q], tuple(each[q] for each in steps), inflow, consumed) for q in lags}
+    return {
+        q: _Ends(found[0][q], fastest[q], found[1][q], tuple(each[q] for each in found[2:]), inflow, consumed)
+        for q in lags
+    }
 
 
-def _gone(speeds: Mapping[MessageQueue, _Speed], shared: Shared) -> Mapping[MessageQueue, float | None]:
-    costs = shared.costs
+def _full(lag: QueueLag, cached: int) -> float:
+    """The messages of the lag that come in full calls, as far as the samples show: those that waited at the broker.
+
+    Messages that come in after all others are cached come alone.
+    """
+    looks = [*zip(lag.offsets, lag.lags, strict=True)]
+    for (offset, before), (later, after) in reversed([*pairwise(looks)]):
+        if before > cached >= after:
+            consumed = (later - offset) * (cached - after) / (before - after)
+            return max(cached - consumed - (lag.offsets[-1] - later), 0.0)
+    return lag.lags[-1] if lag.lags[-1] > cached else 0.0
+
+
+def _gone(
+    speeds: Mapping[MessageQueue, _Speed], shared: Shared, full: Mapping[MessageQueue, float]
+) -> Mapping[MessageQueue, float | None]:
+    """`full` are the messages of each lag that come in full calls; of absent queues, all."""
+    costs, threads = shared.costs, shared.threads
     capacity = sum(speed.consumed * costs[queue] for queue, speed in speeds.items())
-    if capacity in (0, inf):
+    if shared.batch == 1 and capacity in (0, inf):
         return dict.fromkeys(speeds, 0.0 if capacity else None)
-    if shared.equal and 1 < len(speeds) <= _MOST_SHARING:
-        pool = Pool(capacity) if shared.threads is None else Pool(shared.threads, orderly=True)
-        thread = 1.0 if shared.threads is None else shared.threads / capacity  # time of a thread per unit of cost
-        flows = {queue: Flow(each.inflow, costs[queue] * thread, each.lag, ("",)) for queue, each in speeds.items()}
+    if shared.batch > 1 or (shared.equal and 1 < len(speeds) <= _MOST_SHARING):
+        pool = Pool(capacity if threads is None else threads, shared.orderly)
+        scale = threads / capacity if threads is not None and shared.batch == 1 else 1.0
+        flows = {
+            queue: Flow(
+                *(each.inflow, costs[queue] * scale, each.lag, ("",)),
+                *(shared.batch, shared.cached, min(full.get(queue, each.lag), each.lag)),
+            )
+            for queue, each in speeds.items()
+        }
         ends = backlog(flows, {"": pool}).queues
         return {queue: None if (gone_s := lag.gone_s) is None else 1000 * gone_s for queue, lag in ends.items()}
     lag = sum(1000 * speed.lag * costs[queue] for queue, speed in speeds.items())

@@ -101,5 +101,6 @@ class ConsumerEvidence(Struct, frozen=True, rename="camel", omit_defaults=True):
     limits: Annotated[PullLimits, "from which on it stops pulling"] = PullLimits()
     orderly: Annotated[bool | None, "it consumes in order (`PROP_CONSUMEORDERLY`); None of a pull consumer"] = None
     threads: Annotated[int | None, "consume threads (`PROP_THREADPOOL_CORE_SIZE`)"] = None
+    batch: Annotated[int | None, "most messages of a listener call (`consumeMessageBatchMaxSize`)"] = None
     stacks: tuple[str, ...] | None = None
     filters: dict[str, str] | None = None

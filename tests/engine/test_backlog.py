@@ -7,6 +7,7 @@ from random import Random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from rmqlb.engine.backlog import Change, Flow, Pool, backlog, fill, gone_in
 from rmqlb.model.message_queue import MessageQueue
@@ -82,6 +83,34 @@ def test_more_orderly_queues_than_threads_take_turns() -> None:
     found = backlog(flows, {"a": Pool(2, orderly=True)})
     # Two threads for three queues: 20/3 per second each; then one thread each.
     assert [found.queues[each].gone_s for each in (Q0, Q1, Q2)] == pytest.approx([1.5, 2.5, 2.5])
+
+
+@given(st.integers(1, 12), st.floats(0.01, 0.9), st.integers(2, 16), st.floats(1_000.5, 1e6))
+def test_messages_come_alone_once_all_are_cached(queues: int, load: float, batch: int, lag: float) -> None:
+    alone = 100.0  # messages of a queue per second, one in each call
+    inflow, full = load * alone, batch * alone
+    flows = {queue(n): Flow(inflow, 0.01 / queues, lag, ("a",), batch=batch) for n in range(queues)}
+    found = backlog(flows, {"a": Pool(1)})
+    # Until 1,000 messages wait, all of them cached; until these are consumed; until those that came meanwhile are.
+    expected = (lag - 1_000) / (full - inflow) + 1_000 / full + 1_000 / full * inflow / (alone - inflow)
+    assert [each.gone_s for each in found.queues.values()] == pytest.approx([expected] * queues)
+
+
+def test_a_queue_without_more_than_is_cached_empties_its_full_calls_first() -> None:
+    flows = {Q0: Flow(10, 0.05, 400, ("a",), batch=4), Q1: Flow(0, 0.05, 0, ("a",), batch=4)}
+    # 80/s for 5 s, in which 50 messages come; then 20/s.
+    assert [*backlog(flows, {"a": Pool(1)}).queues[Q0].points] == [(0, 400), (5, 50), (10, 0)]
+    alone = {each: replace(flow, full=0) for each, flow in flows.items()}
+    assert backlog(alone, {"a": Pool(1)}).group.gone_s == 40
+    again = [Change(20, {Q0: ("b",)}, again={Q0: 10})]  # 200 wait, and 10 more, for a new owner: 80/s again
+    assert backlog(alone, {"a": Pool(1), "b": Pool(1)}, again).group.gone_s == pytest.approx(20 + 2.625 + 2.625)
+
+
+def test_more_than_threads_can_take_alone_is_never_gone() -> None:
+    found = backlog({Q0: Flow(30, 0.05, 5_000, ("a",), batch=4)}, {"a": Pool(1)}).group
+    # 80/s until the last of the messages that waited at the broker is consumed; then 20/s.
+    assert [*found.points] == [(0, 5_000), (80 + 12.5, 375)]
+    assert (found.growth, found.gone_s) == (10, None)
 
 
 def test_owners_change() -> None:

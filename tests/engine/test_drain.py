@@ -272,6 +272,21 @@ def test_a_queue_that_waits_for_threads_does_not_stand_still(
     assert (found.drains if found.drain_ms is None else pytest.approx(found.drain_ms / 1000, rel=1e-3)) == expected
 
 
+def test_messages_that_come_at_the_end_come_alone() -> None:
+    """Two threads, 40 ms a call: 50 calls per second, each with two messages while more than 1,000 wait in a queue."""
+    statuses = {"T": ConsumeStatus(consume_ms=40)}
+    for (lags, inflow), expected in {
+        ((5_000, 5_000, 0, 0), 10): 4_000 / 40 + 1_000 / 50 + 200 / (25 - 10),
+        ((5_000, 5_000, 0, 0), 30): None,
+        # 1,420 waited at the sample before, so 1,000 did 9.5 s ago, and 525 of these still do.
+        ((620, 620, 0, 0), 10): 525 / 50 + (620 - 40 * 525 / 50) / (25 - 10),
+    }.items():
+        queues = [(lag, inflow if lag else 0, 50 if lag else 0) for lag in lags]
+        seen = looks(*queues, owners="x x x x", ids="x")
+        found = drains(reported(seen, statuses=statuses, threads=2, batch=2)).group
+        assert found.drain_ms == (None if expected is None else pytest.approx(1000 * expected)), lags
+
+
 def test_topics_share_thread_time() -> None:
     slow, fast = MessageQueue("S", "a", 0), MessageQueue("F", "a", 0)
     lags = {slow: constant(10_000, 0, 10), fast: constant(30_000, 0, 10)}

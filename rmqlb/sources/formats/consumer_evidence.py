@@ -50,6 +50,7 @@ def consumer_evidence(document: RunningInfoDocument, where: str, read_at: int | 
         ),
         orderly={"true": True, "false": False}.get(properties.get("PROP_CONSUMEORDERLY") or ""),
         threads=whole_number(properties.get("PROP_THREADPOOL_CORE_SIZE")),
+        batch=whole_number(properties.get("consumeMessageBatchMaxSize")),
         filters=_filters(document.subscription_set),
         stacks=consume_stacks(document, properties.get("consumerGroup") or ""),
     )
