@@ -25,7 +25,6 @@ from rmqlb.sources.formats import documents as docs
 from rmqlb.sources.formats import snapshot_file
 from rmqlb.sources.formats.consumer_evidence import consumer_evidence
 from rmqlb.sources.formats.limits import DEFAULT_LIMIT, collect, inflate, require_few_values, text_of, too_large
-from rmqlb.sources.formats.mqadmin_text import failed_command, is_noise, without_noise
 from rmqlb.sources.source import NothingToAsk
 
 STDIN = "-"
@@ -173,6 +172,27 @@ def _is_whole(line: bytes) -> bool:
     return len(line) > 1 and line[:1] in _OPENS and line[-1:] in _CLOSES
 
 
+_NOISE = (
+    r"OpenJDK |Java HotSpot|WARNING: |SLF4J: |RocketMQLog:|Picked up |log4j:|\[\d+\.\d+s\]\[|"
+    r"\d\d:\d\d:\d\d,\d{3} \|-"  # logback's own status: 5.5.0 without its script's settings prints 240 such lines
+)
+_NOISY_LINES = rf"(?:[^\S\n]*\n|(?:{_NOISE})[^\n]*\n){{1,10000}}+"
+
+
+def without_noise(text: str) -> str:
+    """Blank the leading lines of a JVM or its logging; line numbers in errors stay true."""
+    noise = re.match(_NOISY_LINES, text)
+    return text if noise is None else "\n" * noise[0].count("\n") + text[noise.end() :]
+
+
+def failed_command(text: str) -> str | None:
+    """The reason in mqadmin's stack trace instead of an answer, or None."""
+    if "SubCommandException" not in text and "MQClientException" not in text:
+        return None
+    match = re.search(r"CODE: -?\d+\s+DESC: [^\n]*", text)
+    return match[0] if match else text.strip().partition("\n")[0]
+
+
 _FIRST_LINE = rb"[ \t\r\n]*([{\[][^\n]{,80})"
 _TABLE = r"#[A-Z][A-Za-z]{1,20}(?: [A-Z][a-z]{1,20})? {2,200}#[A-Z]"
 """Two columns of topicRoute -l, consumerConnection or another command; a YAML file may begin with a comment."""
@@ -214,7 +234,7 @@ class Pieces:
     def read(self, body: bytes) -> None:
         """Add a dump of any kind (raises DocumentError)."""
         where, first = self._where, re.match(_FIRST_LINE, body)
-        if first and not is_noise(first[1].decode("latin-1")):
+        if first and not re.match(_NOISE, first[1].decode("latin-1")):
             self._add_json(body)
             return
         text = without_noise(text_of(body, where))

@@ -192,3 +192,20 @@ def on_or_off(text: str, option: str) -> bool:
     if text.lower() not in {"on", "true", "yes", "off", "false", "no"}:
         raise UsageError(f"{option} {text}: write on or off")
     return text.lower() in {"on", "true", "yes"}
+
+
+class _Text(str):
+    """A value that messages show behind the name of its setting."""
+
+    __slots__ = ("name",)
+    name: str
+
+    def __format__(self, spec: str) -> str:
+        return format(f"{self.name}={self!s}", spec)
+
+
+def read_setting(name: str, read: Callable[..., Value], text: str, *rest: Any, **more: Any) -> Value:
+    """Read a value; errors name the setting as it is typed (raises UsageError)."""
+    named = _Text(text)
+    named.name = name
+    return read(named, "--set", *rest, **more)
