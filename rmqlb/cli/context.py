@@ -27,7 +27,7 @@ from rmqlb.errors import UsageError
 from rmqlb.model.configuration import ENDPOINT, ConfigFile, Key, Value, check_context_name
 from rmqlb.model.result import Finding, info
 from rmqlb.model.snapshot import ClusterSnapshot
-from rmqlb.sources.source_text import as_url, name_servers
+from rmqlb.sources.source_text import as_url, name_servers, user_in
 from rmqlb.sources.user_files.config_file import change_user_file, require_text, with_context, with_value
 from rmqlb.views.config_view import context_report, contexts_report
 
@@ -199,6 +199,9 @@ def values_of(options: EndpointOptions) -> dict[str, Value]:
     if "source" not in values:
         hint = "-n HOST:9876 for NameServers, -s http://HOST for a Dashboard, or -s FILE"
         raise UsageError("no source: what does the context name?", hint=hint, code="no-source")
+    named = user_in(str(values["source"]))
+    if named is not None and values.get("user", named) != named:
+        raise UsageError("--user: --source names another user", hint="name one of them only")
     return values
 
 

@@ -8,11 +8,12 @@ Rules of a context:
 - NAMESRV_ADDR, which other tools read too, gives way to RMQLB_SOURCE, --context and RMQLB_CONTEXT.
 - A source that is no file and has the name of a context is that context.
 - Its secret belongs to its account: another account on the line or in the environment goes without the secret.
+- A user in the source's URL is of the source's layer: of that user and `user`, the one of the stronger layer logs in.
 """
 
 import os
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, get_args
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -40,6 +41,7 @@ _PREFIX = "RMQLB_"
 _NAME_SERVERS = "NAMESRV_ADDR"
 _PATHS = ("ca-file", "client-cert", "client-key")
 _ACCOUNTS = ("user", "access-key")
+_LAYERS: tuple[Layer, ...] = get_args(Layer)
 _TEXTS = ("color", "source-timeout", "deadline", "max-size", "proxy", "map-address")
 """Keys whose texts only commands read, which take them for options; the environment's texts are checked before."""
 
@@ -88,6 +90,8 @@ def resolve_options(
         from rmqlb.sources.source_text import as_url
 
         settings["source"] = replace(found, value=as_url(str(found.value)))
+    if {"source", "user"} <= options.keys():
+        settings |= _one_user(settings["source"], settings["user"])
     active_context = None if context is None else _active_context(context, given)
     by_name = {str(options[key].name): setting for key, setting in settings.items()}
     return ResolvedOptions(by_name, active_context, _ignored_context_note(chosen, source), config)
@@ -97,6 +101,22 @@ def _is_for(formats: tuple[str, ...] | None, setting: Setting) -> bool:
     """Whether the setting is for this command: only a flag may name a format that the command does not write."""
     other = setting.key == "output" and setting.layer != "flag" and format_of(str(setting.value)) in FORMATS
     return formats is None or not other or format_of(str(setting.value)) in formats
+
+
+def _one_user(source: Setting, user: Setting) -> dict[str, Setting]:
+    """The source or the user as the stronger layer has it, where the source's URL names a user too."""
+    if "@" not in str(source.value or ""):
+        return {}
+    from rmqlb.sources.source_text import user_in, without_user
+
+    named = user_in(str(source.value))
+    if named is None:
+        return {}
+    if user.value in (None, named) or _LAYERS.index(source.layer) < _LAYERS.index(user.layer):
+        return {"user": Setting("user", named, source.layer, source.origin)}
+    if source.layer == user.layer:
+        raise UsageError(f"{user.origin}: {source.origin} names another user", hint="name one of them only")
+    return {"source": Setting("source", without_user(str(source.value)), source.layer, source.origin)}
 
 
 def _source(line: click.Context, source: Setting | None, chosen: Setting | None) -> Setting | None:
@@ -152,7 +172,11 @@ def _ignored_context_note(chosen: Setting | None, source: Setting | None) -> str
 
 
 def _active_context(context: Context, given: Mapping[str, Setting | None]) -> ActiveContext:
-    accounts = [(setting.value, context.text(key)) for key in _ACCOUNTS if (setting := given.get(key)) is not None]
+    from rmqlb.sources.source_text import user_in
+
+    own_user = context.text("user") or user_in(context.text("source") or "")
+    own = {"user": own_user, "access-key": context.text("access-key")}
+    accounts = [(setting.value, own[key]) for key in _ACCOUNTS if (setting := given.get(key)) is not None]
     is_other = any(name is not None and given_name != name for given_name, name in accounts)
     secret = None if is_other else context.values.get("secret")
     return ActiveContext(context.name, context.text("source") or "", secret)

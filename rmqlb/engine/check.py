@@ -96,19 +96,14 @@ def _counts(judged: Iterable[result.JudgedLimit]) -> dict[str, Any]:
 
 def subjects(rule: Rule, snapshot: ClusterSnapshot, missing: Gaps) -> list[str]:
     if rule.about == GROUP:
-        skipped = _offline(snapshot, missing) if rule.skip_offline else ()
-        names = {*filterfalse(is_system_group, {*snapshot.groups, *missing.groups})}.difference(skipped)
+        names = {*filterfalse(is_system_group, {*snapshot.groups, *missing.groups})}
+        if rule.skip_offline and missing.proxies is None:  # brokers and Proxies reported, and nothing shows consumption
+            empty = [(name, group) for name, group in snapshot.groups.items() if group.client_ids == ()]
+            offline = {name for name, group in empty if consumers.behind_proxy(group) is None}
+            names -= offline - missing.members.keys()
     else:
         names = {*filterfalse(is_system_topic, {*snapshot.routes, *missing.topics} - snapshot.own_topics)}
     return sorted(name for name in names if rule.takes(name))
-
-
-def _offline(snapshot: ClusterSnapshot, missing: Gaps) -> Iterator[str]:
-    """Groups without a visible consumer, where all brokers and Proxies reported and nothing shows consumption."""
-    for name, group in snapshot.groups.items():
-        reported = name not in missing.members and missing.proxies is None
-        if group.client_ids == () and reported and consumers.behind_proxy(group) is None:
-            yield name
 
 
 def _judge(
@@ -216,7 +211,7 @@ class Measured(Struct, frozen=True):
 
 
 def verdict(limit: Limit, measured: Measured) -> Verdict:
-    """Certain facts decide before missing ones."""
+    """Judge a limit; certain facts decide before missing ones."""
     if measured.apart is not None:
         return NOT_APPLICABLE
     if measured.value is None:
@@ -233,7 +228,7 @@ def verdict(limit: Limit, measured: Measured) -> Verdict:
 
 
 def _is_broken(limit: Limit, measured: Measured, value: Bound) -> bool | None:
-    """None when the answer depends on which of several names is true."""
+    """Whether the value breaks the limit; None when that depends on which of several names is true."""
     bound = limit.bound
     if limit.kind.unit == "noneOf":
         return bool(value)
@@ -454,7 +449,7 @@ _OF_SHARED_QUEUES = GROUP_MEASURES.keys() - _OF_ANY_GROUP  # only where consumer
 
 
 def _forbidden_findings(codes: tuple[str, ...], group: Group, earlier: Sequence[ClusterSnapshot]) -> Measured:
-    """The codes that hold, including consequences of a cause; unknown while a rule could not decide."""
+    """The forbidden codes that hold, including consequences of a cause; unknown while a rule cannot decide."""
     _ = group.group
     found = diagnose(evidence_since(group, earlier))
     causes = {each.code: each.causes for each in found.consequences}

@@ -338,10 +338,14 @@ def _group_diff(name: str, before: GroupSide | None, after: GroupSide | None) ->
     prediction, is_known = Prediction(before, after), before.strategy_known or after.strategy_known
     queues = tuple(prediction.queue_diffs())
     joined, left = _only(after.client_ids, before.client_ids), _only(before.client_ids, after.client_ids)
-    processes = tuple(_processes(before, after))
+    first, then = Counter(before.client_ids or ()), Counter(after.client_ids or ())
+    both_ids = sort_client_ids(first.keys() & then.keys())
+    processes = tuple(result.ProcessesDiff(i, first[i], then[i]) for i in both_ids if first[i] != then[i])
     topics, topics_before = after.group.own_topics, before.group.own_topics
     topics_added, topics_removed = _only(topics, topics_before), _only(topics_before, topics)
-    strategy_changed = _strategy_changed(before, after, prediction)
+    strategy_changed = "strategy" in prediction.changed
+    if prediction.problem is not None and before.strategies and after.strategies:
+        strategy_changed = set(before.strategies) != set(after.strategies)
     settings = tuple(_group_settings(before, after))
     changed = any((queues, joined, left, processes, topics_added, topics_removed, strategy_changed, settings))
     both = [(before.states[queue], after.states[queue]) for queue in before.states.keys() & after.states.keys()]
@@ -383,20 +387,6 @@ def _steps(pairs: Iterable[tuple[int | None, int | None]]) -> list[int]:
 def _only(some: Collection[str] | None, others: Collection[str] | None) -> tuple[str, ...]:
     """The names of only the first list, each once; none unless both lists are known."""
     return () if some is None or others is None else tuple(dict.fromkeys(name for name in some if name not in others))
-
-
-def _processes(before: GroupSide, after: GroupSide) -> Iterator[result.ProcessesDiff]:
-    first, then = Counter(before.client_ids or ()), Counter(after.client_ids or ())
-    for client_id in sort_client_ids(first.keys() & then.keys()):
-        if first[client_id] != then[client_id]:
-            yield result.ProcessesDiff(client_id, first[client_id], then[client_id])
-
-
-def _strategy_changed(before: GroupSide, after: GroupSide, prediction: Prediction) -> bool:
-    if prediction.problem is None:
-        return "strategy" in prediction.changed
-    first, then = before.strategies, after.strategies
-    return bool(first and then) and set(first) != set(then)
 
 
 def _group_settings(before: GroupSide, after: GroupSide) -> Iterator[result.SettingDiff]:

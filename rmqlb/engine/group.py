@@ -538,13 +538,10 @@ class Group(Struct, dict=True, eq=False):
             return Ownership(nobody, "observed", 0, spread(nobody, ()))
         seen: Owners = {} if self.broadcasting else {q: self.observed[q] for q in queues if q in self.observed}
         unknown = len(queues) - len(seen)
-        if seen and (not unknown or not self._agrees(seen)):
+        predicted = known(lambda: self.predicted) if seen and unknown else {}
+        if seen and (predicted is None or any(predicted.get(queue) != own for queue, own in seen.items())):
             return Ownership(seen, "observed", unknown, spread(seen, ids))
         return Ownership(self.predicted, self.basis, 0, spread(self.predicted, ids, broadcasting=self.broadcasting))
-
-    def _agrees(self, owners: Owners) -> bool:
-        predicted = known(lambda: self.predicted)
-        return predicted is not None and all(predicted.get(queue) == own for queue, own in owners.items())
 
     @cached_property
     def faults(self) -> Faults:

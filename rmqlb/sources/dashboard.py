@@ -163,7 +163,7 @@ class DashboardReads:
         answer = self._http.get(path, params)
         if _asks_for_login(answer):
             if self._credentials is None:
-                hint = "name the user with --user, and give the password in RMQLB_PASSWORD or --password-file"
+                hint = "name the user with --user or in the URL, the password in RMQLB_PASSWORD or --password-file"
                 raise EndpointError(f"{self.endpoint} asks for a login", hint=hint, code="login-needed")
             with self._login:  # one request logs in; the session's cookie then serves all
                 answer = self._http.get(path, params)

@@ -25,6 +25,7 @@ from rmqlb.sources.formats import documents as docs
 from rmqlb.sources.formats import snapshot_file
 from rmqlb.sources.formats.consumer_evidence import consumer_evidence
 from rmqlb.sources.formats.limits import DEFAULT_LIMIT, collect, inflate, require_few_values, text_of, too_large
+from rmqlb.sources.formats.mqadmin_text import TABLE_START, failed_command, is_noise, read_table, without_noise
 from rmqlb.sources.source import NothingToAsk
 
 STDIN = "-"
@@ -172,30 +173,9 @@ def _is_whole(line: bytes) -> bool:
     return len(line) > 1 and line[:1] in _OPENS and line[-1:] in _CLOSES
 
 
-_NOISE = (
-    r"OpenJDK |Java HotSpot|WARNING: |SLF4J: |RocketMQLog:|Picked up |log4j:|\[\d+\.\d+s\]\[|"
-    r"\d\d:\d\d:\d\d,\d{3} \|-"  # logback's own status: 5.5.0 without its script's settings prints 240 such lines
-)
-_NOISY_LINES = rf"(?:[^\S\n]*\n|(?:{_NOISE})[^\n]*\n){{1,10000}}+"
-
-
-def without_noise(text: str) -> str:
-    """Blank the leading lines of a JVM or its logging; line numbers in errors stay true."""
-    noise = re.match(_NOISY_LINES, text)
-    return text if noise is None else "\n" * noise[0].count("\n") + text[noise.end() :]
-
-
-def failed_command(text: str) -> str | None:
-    """The reason in mqadmin's stack trace instead of an answer, or None."""
-    if "SubCommandException" not in text and "MQClientException" not in text:
-        return None
-    match = re.search(r"CODE: -?\d+\s+DESC: [^\n]*", text)
-    return match[0] if match else text.strip().partition("\n")[0]
-
-
 _FIRST_LINE = rb"[ \t\r\n]*([{\[][^\n]{,80})"
-_TABLE = r"#[A-Z][A-Za-z]{1,20}(?: [A-Z][a-z]{1,20})? {2,200}#[A-Z]"
-"""Two columns of topicRoute -l, consumerConnection or another command; a YAML file may begin with a comment."""
+_OTHER_TABLE = r"#[A-Z][A-Za-z]{1,20}(?: [A-Z][a-z]{1,20})? {2,200}#[A-Z]"
+"""Two columns of consumerConnection, consumerProgress or clusterList; a YAML file may begin with a comment."""
 _SKIPPED = frozenset(
     "topicList clusterInfo clusterAddrTable offsetTable namesvrAddrList subscriptionGroupConfig".split()  # noqa: SIM905
 )  # fields of Dashboard answers without routes, consumers or owners
@@ -234,7 +214,7 @@ class Pieces:
     def read(self, body: bytes) -> None:
         """Add a dump of any kind (raises DocumentError)."""
         where, first = self._where, re.match(_FIRST_LINE, body)
-        if first and not re.match(_NOISE, first[1].decode("latin-1")):
+        if first and not is_noise(first[1].decode("latin-1")):
             self._add_json(body)
             return
         text = without_noise(text_of(body, where))
@@ -242,14 +222,16 @@ class Pieces:
         failed = failed_command(start) if start[:1] not in ("{", "[") else None
         if failed is not None:
             raise DataError(f"{where} holds a failed mqadmin command: {failed}")
-        if re.match(_TABLE, start):
+        if start.startswith(TABLE_START):
+            self._add_anonymous_route(read_table(text, where), where)
+        elif re.match(_OTHER_TABLE, start):
             raise DocumentError(
-                f"{where}: a table of mqadmin",
-                hint="topicRoute without -l prints a route; --consumers ID,ID,… names what consumerConnection lists",
+                f"{where}: a table of another mqadmin command than topicRoute",
+                hint="name the consumers that consumerConnection lists with --consumers ID,ID,…, beside a route",
                 hint_names_options=True,
                 code="not-recognised",
             )
-        if start[:1] in ("{", "["):
+        elif start[:1] in ("{", "["):
             self._add_json(text.encode())
         else:
             from rmqlb.sources.formats.yaml_text import read_yaml

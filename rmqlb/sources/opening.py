@@ -76,7 +76,7 @@ def open_source(text: str, access: Access) -> DumpSource | LiveSource:
     if scheme is None and ":" in text and is_login_without_scheme(text):
         raise UsageError(
             "the source names a user and perhaps a password, but is neither a URL nor a file",
-            hint="write https://HOST --user USER for a Dashboard; the password comes from RMQLB_PASSWORD",
+            hint="write https://USER@HOST for a Dashboard and give the password in RMQLB_PASSWORD or --password-file",
         )
     if scheme is None:
         from rmqlb.sources.dump import DumpSource
@@ -164,7 +164,7 @@ def _address_server(url: str, access: Access) -> LiveSource:
     """
     from rmqlb.sources.dashboard import HttpClient, HttpSettings
 
-    url = _checked(url)
+    url, _ = _without_login(url)
     http = HttpClient(url, HttpSettings(access.timeout, access.retries, access.ca_file, _LONGEST_ADDRESS_LIST))
     try:
         answer = http.get("")
@@ -190,16 +190,16 @@ def _address_server(url: str, access: Access) -> LiveSource:
 def _dashboard(text: str, access: Access) -> LiveSource:
     from rmqlb.sources.dashboard import Credentials, DashboardReads, HttpSettings
 
-    user, password = access.user, access.password
+    url, named = _without_login(text)
+    user, password = named or access.user, access.password
     credentials = Credentials(user, lambda: password(user)) if user and password else None
     deadline, _ = _reading(access)
     settings = HttpSettings(access.timeout, access.retries, access.ca_file, access.max_bytes, deadline=deadline)
-    return _live(DashboardReads(_checked(text), settings, credentials), access, tls=False)
+    return _live(DashboardReads(url, settings, credentials), access, tls=False)
 
 
-def _checked(text: str) -> str:
-    """The URL without what follows its path (raises UsageError)."""
-    from urllib.parse import urlsplit, urlunsplit
+def _without_login(text: str) -> tuple[str, str | None]:
+    from urllib.parse import unquote, urlsplit, urlunsplit
 
     try:
         parts = urlsplit(text)
@@ -210,14 +210,15 @@ def _checked(text: str) -> str:
         raise UsageError(f"the source is not a URL: {problem}") from None
     if not host:
         raise UsageError(f"the source {parts.scheme}://… names no host", hint="write http://HOST:8082")
-    if parts.username is not None:
+    if parts.password is not None:
         raise UsageError(
-            "the source's URL holds a login, which others can see in the process list and the shell's history",
-            hint="name the user with --user, and give the password in RMQLB_PASSWORD or --password-file",
+            "the source's URL holds a password, which others can see in the process list and the shell's history",
+            hint="keep the user, and give the password in RMQLB_PASSWORD or --password-file",
             code="password-in-url",
         )
     netloc = (f"[{host}]" if ":" in host else host) + ("" if port is None else f":{port}")
-    return urlunsplit((parts.scheme, netloc, parts.path, "", ""))
+    user = unquote(parts.username) if parts.username else None
+    return urlunsplit((parts.scheme, netloc, parts.path, "", "")), user
 
 
 OPENERS: Mapping[str, Callable[[str, Access], LiveSource]] = {

@@ -12,6 +12,7 @@ LIVE_SCHEMES = tuple(scheme for schemes in LIVE.values() for scheme in schemes)
 # Compiled on use, since most commands need only the first.
 _SCHEME = r"(?s)([A-Za-z][A-Za-z0-9+.-]*)://(.*)"
 _URL = r"(?i)\s*(?:[a-z][a-z0-9+.-]*://|(?:rocketmqs?|https?):/?)"
+_USER = r"(?i)(https?://)([^/?#@:]+)@([^@]*)"
 _BARE_LOGIN = r"(?s)/{0,2}[^/]*:.*@"
 _HOST = r"(?:\[[0-9A-Fa-f:.]+(?:%[\w.-]+)?\]|[\w.-]+)"
 _WITH_PORT = rf"{_HOST}:[0-9]{{1,5}}"
@@ -66,6 +67,22 @@ def _is_host(text: str) -> bool:
         return False
 
 
+def user_in(text: str) -> str | None:
+    """The user in a Dashboard's URL.
+
+    >>> user_in("https://me@h:8082"), user_in("https://h:8082"), user_in("rocketmq://h"), user_in("a@b.json")
+    ('me', None, None, None)
+    """
+    from urllib.parse import unquote
+
+    match = re.fullmatch(_USER, text)
+    return unquote(match[2]) if match is not None else None
+
+
+def without_user(text: str) -> str:
+    return re.sub(_USER, r"\1\3", text)
+
+
 def is_login_without_scheme(text: str) -> bool:
     """The text names no existing file, and begins like a URL's USER:PASSWORD@HOST.
 
@@ -76,16 +93,19 @@ def is_login_without_scheme(text: str) -> bool:
 
 
 def shown_source(text: str) -> str:
-    """The source for messages, without a login, and without what follows ? or #.
+    """The source for messages: of a login only the user, and nothing from ? or # on.
 
     >>> shown_source("https://me@h:8082"), shown_source("https://me:secret@h"), shown_source("http://h/?token=secret")
-    ('https://***@h:8082', 'https://***@h', 'http://h/?***')
+    ('https://me@h:8082', 'https://me:***@h', 'http://h/?***')
     """
     url = re.match(_URL, text)
     if url is None:
         return f"{_HIDDEN}@{text.rpartition('@')[2]}" if is_login_without_scheme(text) else text
-    _, at, rest = text[url.end() :].rpartition("@")
-    return url[0] + (_HIDDEN + at if at else "") + re.sub("([?#]).*", rf"\1{_HIDDEN}", rest, flags=re.DOTALL)
+    login, at, rest = text[url.end() :].rpartition("@")
+    user = re.match("[^:/?#]*", login)
+    if user is None or user[0] != login or "rocketmq" in url[0].lower():
+        login = f"{user[0]}:{_HIDDEN}" if user and ":" in login else _HIDDEN
+    return url[0] + (login + at if at else "") + re.sub("([?#]).*", rf"\1{_HIDDEN}", rest, flags=re.DOTALL)
 
 
 def check_source(text: str, where: str) -> None:
@@ -98,10 +118,12 @@ def check_source(text: str, where: str) -> None:
     scheme, rest = match[1].lower(), match[2]
     if scheme not in LIVE_SCHEMES:
         raise UsageError(f"{where}: cannot read {match[1]}:// sources", hint=_HINT)
-    if "@" in rest:
-        hint = "name the user in the key user, and say in the key secret where the password is"
+    authority = re.split("[/?#]", rest, maxsplit=1)[0]
+    login, at, hosts = authority.rpartition("@")
+    if "@" in rest[len(authority) :] or (at and (":" in login or scheme.startswith("rocketmq"))):
+        hint = "keep at most the user, as in https://me@HOST, and say in the key secret where the secret is"
         raise UsageError(f"{where}: it holds a login, and perhaps a password", hint=hint, code="password-in-url")
     if "?" in rest or "#" in rest:
         raise UsageError(f"{where}: a source's URL ends before ? and #", hint=_HINT)
-    if not all(part.strip() for part in re.split("[,;]", re.split("[/?#]", rest, maxsplit=1)[0])):
+    if not all(part.strip() for part in re.split("[,;]", hosts)):
         raise UsageError(f"{where}: it names no host", hint=_HINT)

@@ -133,9 +133,7 @@ def test_a_source_of_the_line_that_holds_a_password_is_nowhere_shown_whole(befor
         for args in (("config", "show"), (*SHOW, "--debug"), ("context", "add", "a")):
             given = run(*args, "-s", source)
             assert secret not in given.stdout + given.stderr
-        assert (
-            settings(env={"RMQLB_SOURCE": source})["source"]["value"] == f"{before.removesuffix('me:')}***@127.0.0.1:1"
-        )
+        assert settings(env={"RMQLB_SOURCE": source})["source"]["value"] == f"{before}***@127.0.0.1:1"
     assert settings("-s", f"http://h/?token={CANARY}")["source"]["value"] == "http://h/?***"
 
 
@@ -200,6 +198,26 @@ def test_a_secret_belongs_to_its_account_and_source(
     ran, found = login(desk, "user: admin", f"secret: 'file:{desk.secret(MINE)}'", args=args, env=env, url=url)
     assert (ran.code in (2, 5), found) == (True, sent)
     assert url == "{}" or "asks for a login" in ran.stderr
+
+
+def test_of_two_users_the_stronger_layers_logs_in_and_gets_its_own_secret_only(desk: Desk) -> None:
+    """The one in a source's URL is of the source's layer."""
+    with dashboard(Replay(login=LOGIN)) as replay:
+        mine = replay.url.replace("http://", "http://admin@")
+        desk.user(at(mine, f"secret: 'file:{desk.secret(MINE)}'"))
+        for flags, env, who, layer in (
+            ((), {}, "admin", "context"),
+            (("--user", "other"), {}, "other", "flag"),
+            ((), {"RMQLB_USER": "other"}, "other", "environment"),
+            (("-s", mine), {"RMQLB_USER": "other"}, "admin", "flag"),
+        ):
+            found = settings(*flags, env=env)["user"]
+            assert (found["value"], found["layer"]) == (who, layer)
+            sent = who == "admin" and not flags
+            assert ("no password for " + who in run(*SHOW, *flags, env=env).stderr) is not sent
+        assert all(
+            MINE in body.decode() or quote(MINE) in body.decode() or b"context" in body for body in replay.posted
+        )
 
 
 def test_commands_on_contexts_show_the_places_of_secrets_only(desk: Desk) -> None:

@@ -110,6 +110,7 @@ HOSTILE: dict[str, tuple[Pieces, str]] = {
     "wide characters": (repeated("{a:'\U0001f600".encode(), b"x", b"'}", 31 * MB), "characters beyond U+FFFF"),
     "text": (repeated(b"", b"hello world\n", b"", 31 * MB), NO_YAML),
     "text behind a warning": (repeated(b"OpenJDK 64-Bit Server VM warning: x\n", b"hello world\n", b"", 31 * MB), NO_YAML),
+    "a table": (repeated(b"#ClusterName\n", b"c b {} 4 4 6\n", b"", 8 * MB), "more than 20000 brokers"),
     "many keys": (counted(b"{", b'"k%d":1,', b'"z":1}', 1_500_000), TOO_MANY_OF_ANY),
     "keys, just within": (counted(b"{", b'"kkkkkkkkkkkkkkkkk%d":1,', b'"z":1}', 1_000_000), UNKNOWN),
     "lists, just within": (repeated(b'{"a":[[]', b",[]", b"]}", 3 * MB // 2), UNKNOWN),

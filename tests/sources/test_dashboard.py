@@ -23,7 +23,7 @@ from rmqlb.model.route import BrokerData, QueueData
 from rmqlb.model.snapshot import ClusterSnapshot, Everything, Wanted
 from rmqlb.sources.dashboard import READ_PATHS, Credentials, DashboardReads, HttpSettings
 from rmqlb.sources.live import LiveSource
-from rmqlb.sources.opening import Access
+from rmqlb.sources.opening import Access, open_source
 from tests.support import replay_dashboard as server
 from tests.support.mismatches import every_case
 from tests.support.replay_dashboard import Fault, Handler, Replay, dashboard, envelope, failure, giving, reset, silent
@@ -286,7 +286,7 @@ def test_without_credentials_the_error_says_how_to_give_them() -> None:
     with dashboard(asking_login()) as replay:
         error = error_of(replay.url, SKEWED)
     assert (error.code, error.message) == ("login-needed", f"{replay.url} asks for a login")
-    assert error.hint == "name the user with --user, and give the password in RMQLB_PASSWORD or --password-file"
+    assert error.hint == "name the user with --user or in the URL, the password in RMQLB_PASSWORD or --password-file"
     assert replay.posted == []
 
 
@@ -324,6 +324,16 @@ def test_a_login_is_sent_once_although_it_is_forgotten_or_ends_in_a_fault_and_ne
 
 def test_the_password_is_in_no_repr() -> None:
     assert "wr0ng-one" not in repr(WRONG) + repr(Access(password=lambda _: "wr0ng-one"))
+
+
+@every_case(("url", "expected"), [("http://admin@{}", "admin"), ("http://j%40n@{}/", "j@n")])
+def test_the_user_may_stand_in_the_url_and_is_shown_nowhere(url: str, expected: str) -> None:
+    replay = asking_login()
+    replay.login = (expected, f"of {expected}")
+    with dashboard(replay):
+        access = Access(password=lambda user: f"of {user}")
+        snapshot = open_source(url.format(replay.url.removeprefix("http://")), access).fetch(SKEWED)
+    assert (snapshot.endpoint, snapshot.routes["Skewed"].seen.where) == (replay.url, replay.url + ROUTE)
 
 
 CA, OTHER_CA = trustme.CA(), trustme.CA()

@@ -16,10 +16,11 @@ from rmqlb.model.group import Connection, QueueState
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.route import BrokerData, QueueData, TopicQueueMappingInfo, TopicRouteData
 from rmqlb.model.snapshot import ClusterSnapshot, Wanted
-from rmqlb.sources.dump import DumpSource, failed_command
+from rmqlb.sources.dump import DumpSource
 from rmqlb.sources.formats import documents as docs
 from rmqlb.sources.formats.documents import with_owners
 from rmqlb.sources.formats.loose_json import ObjectKey
+from rmqlb.sources.formats.mqadmin_text import failed_command, read_table, without_noise
 from tests.support.mismatches import every_case
 
 from .captures import DATA, MQADMIN, dashboard_body, dashboard_path, mqadmin_text, queue
@@ -63,7 +64,7 @@ def brokers(snapshot: ClusterSnapshot, topic: str) -> dict[str, int]:
 NOISE = b"OpenJDK 64-Bit Server VM warning: deprecated\nRocketMQLog:WARN No appenders could be found.\n"
 
 
-@pytest.mark.parametrize("name", ["dashboard", "5.5.0-topicRoute-Skewed.txt"])
+@pytest.mark.parametrize("name", ["dashboard", "5.5.0-topicRoute-Skewed.txt", "5.5.0-topicRoute-Skewed-list.txt"])
 def test_one_route_is_the_same_in_every_form(name: str, written: Writer) -> None:
     path = dashboard_path("route-Skewed") if name == "dashboard" else str(MQADMIN / name)
     body = Path(path).read_bytes()
@@ -191,21 +192,75 @@ def test_a_file_without_end_or_out_of_reach_is_one_line(written: Writer, monkeyp
             DumpSource(path, max_bytes=limit).fetch(Wanted())
 
 
-@every_case("path", sorted((*MQADMIN.glob("5.5.0-c*.txt"), *MQADMIN.glob("*-list.txt"))), ids=lambda path: path.stem)
+@every_case("path", sorted(MQADMIN.glob("5.5.0-c*.txt")), ids=lambda path: path.stem)
 def test_what_other_mqadmin_commands_print_is_refused(path: Path) -> None:
     """As YAML, which a table nearly is, its error was one of a parser's about line 6."""
     with pytest.raises(DataError) as raised:
         read(str(path))
     assert "\n" not in raised.value.message
     if "offline" not in path.stem:
-        assert raised.value.message.endswith(": a table of mqadmin")
+        assert raised.value.message.endswith(": a table of another mqadmin command than topicRoute")
         assert (raised.value.code, "--consumers" in (raised.value.hint or "")) == ("not-recognised", True)
+
+
+TABLES = sorted(path.stem for path in MQADMIN.glob("*-list.txt"))
+JVM_NOISE = """\
+OpenJDK 64-Bit Server VM warning: Options -Xverify:none were deprecated in JDK 13.
+Picked up JAVA_TOOL_OPTIONS: -Dfile.encoding=UTF-8
+[0.004s][warning][cds] shared class paths mismatch
+RocketMQLog:WARN No appenders could be found for logger (io.netty.util.internal.InternalThreadLocalMap).
+SLF4J: Failed to load class org.slf4j.impl.StaticLoggerBinder.
+
+"""
+HEADER = "#ClusterName  #BrokerName  #BrokerAddrs  #ReadQueue #WriteQueue #Perm\n"
+ROW = "c  a  {0=10.0.0.1:10911, 1=10.0.0.2:10911}  8  4  6    \n"
+
+
+def table(text: str) -> TopicRouteData:
+    return docs.route(read_table(text, "table"), "T")
+
+
+def by_name(route: TopicRouteData) -> tuple[set[QueueData], list[BrokerData]]:
+    return {*route.queue_datas}, sorted(route.broker_datas, key=lambda broker: broker.broker_name)
+
+
+def table_problem(text: str) -> str:
+    with pytest.raises(DocumentError) as caught:
+        table(text)
+    return caught.value.message.removeprefix("table")
+
+
+@every_case("name", TABLES)
+def test_the_table_and_the_json_of_one_route_agree(name: str) -> None:
+    from_json = docs.parse_route(mqadmin_text(name.removesuffix("-list")), "T")
+    assert by_name(table(mqadmin_text(name))) == by_name(from_json)
+    assert from_json.subscribe_queues()
 
 
 def test_a_stack_trace_gives_its_reason() -> None:
     reason = "CODE: 17  DESC: No topic route info in name server for the topic: NoSuchTopic"
     for version in ("4.9.7", "5.5.0"):
         assert failed_command(mqadmin_text(f"{version}-topicRoute-NoSuchTopic.stderr")) == reason
+
+
+def test_a_table_is_read_with_either_line_end_and_an_indented_heading() -> None:
+    for line_end in ("\n", "\r\n"):
+        text = (" " + HEADER + ROW + "-----").replace("\n", line_end)
+        [data], [broker] = table(text).queue_datas, table(text).broker_datas
+        assert (data.broker_name, data.read_queue_nums, data.write_queue_nums, data.perm) == ("a", 8, 4, 6)
+        assert broker.broker_addrs == {0: "10.0.0.1:10911", 1: "10.0.0.2:10911"}
+
+
+def test_a_table_that_is_wrong_says_where() -> None:
+    noisy = without_noise(JVM_NOISE + HEADER + "not a row\n")
+    assert table_problem(noisy) == ", line 8: not a row of the table that mqadmin topicRoute -l prints"
+    for cut in (HEADER, HEADER + ROW):
+        assert table_problem(cut) == ": the table of mqadmin topicRoute -l is cut short: its Total line is missing"
+    for addresses in ("x=10.0.0.1:1", "10.0.0.1:1", "0=a:1, -1=b:1", "²=a:1"):
+        message = table_problem(HEADER + f"c a {{{addresses}}} 8 8 6\n---\n")
+        assert (message[:9], message.endswith(" is not ID=ADDRESS")) == (", line 2:", True)
+    message = table_problem(HEADER + "c a {0=x:1} 2147483647 8 6\n---\n")
+    assert message == ", line 2: Expected int <= 100000 at $.readQueueNums"
 
 
 T0 = "MessageQueue [topic=T, brokerName=a, queueId={}]"

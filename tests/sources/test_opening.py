@@ -150,13 +150,13 @@ def endpoint(text: str, access: Access = PLAIN) -> str:
     return source.reads.endpoint
 
 
-def test_urls_are_shown_whole() -> None:
+def test_urls_are_shown_whole_and_without_a_user() -> None:
     for text, shown in (
         ("rocketmq://a", "rocketmq://a:9876"),
         ("rocketmq://a,b:1;c/", "rocketmq://a:9876,b:1,c:9876"),
         ("rocketmq://[::1]:9876", "rocketmq://[::1]:9876"),
         ("rocketmqs://a", "rocketmqs://a:9876"),
-        ("http://h:8082/ctx/", "http://h:8082/ctx"),
+        ("http://me@h:8082/ctx/", "http://h:8082/ctx"),
         ("http://h:0", "http://h:0"),
     ):
         assert endpoint(text, Access(password=lambda _: "x")) == shown
@@ -167,7 +167,7 @@ NO_SOURCES = {
     "cannot read ftp:// sources": ["ftp://h"],
     "names no NameServer": ["rocketmq://"],
     "the source names a user": ["rocketmq://u:s3cret@h"],
-    "holds a login": ["http://me:s3cret@h", "http://me:s3cret@h/rocketmq/nsaddr", "http://s3cret@h"],
+    "holds a password": ["http://me:s3cret@h", "http://me:s3cret@h/rocketmq/nsaddr", "https://:s3cret@host/x"],
     "its login, host or port is malformed": ["http://me:s3cret/x@h", "http://me:s3cret\uff0fx@h"],
     "names no host": ["http://"],
     "names a user and perhaps a password": ["u:s3cret@h:9876", "//u:s3cret@h", "h:9876;u:s3cret@h:9876", "u:s3/s3cret@h:9876"],
@@ -189,7 +189,7 @@ def test_a_file_may_be_named_like_a_login(tmp_path: Path, monkeypatch: pytest.Mo
     assert isinstance(open_source("u:x@h", PLAIN), DumpSource)
 
 
-def test_an_address_server_leads_to_its_name_servers_without_a_signature() -> None:
+def test_an_address_server_leads_to_its_name_servers_without_the_user_or_a_signature() -> None:
     signed = Access(access_key="ak", secret_key=lambda: "sk")
     with remoting() as server, dashboard(Site()) as http:
         http.faults["/rocketmq/nsaddr"] = giving(f"{server.address}\n".encode())
@@ -198,6 +198,7 @@ def test_an_address_server_leads_to_its_name_servers_without_a_signature() -> No
         assert isinstance(source, LiveSource)
         assert isinstance(source.reads, NameServerReads)
         assert "OrderEvents" in source.fetch(Wanted(topics=("OrderEvents",))).routes
+        assert endpoint(url.replace("://", "://me@")) == f"rocketmq://{server.address}"
         with pytest.raises(UsageError) as raised:
             open_source(url, signed)
         assert raised.value.code == "hosts-over-http"

@@ -36,6 +36,8 @@ from rmqlb.verbs.strategies import from_file, is_file
 
 _HOT_KEYS = 10
 _FAILURES = [code.name for code in ResponseCode if code is not ResponseCode.SUCCESS]
+_BROKER_COLUMNS = ("brokername", "broker")
+_LATENCY_COLUMNS = ("latencyms", "latency", "ms", "tookms", "took")
 _LONGEST_MS = 24 * 3600 * 1000
 _SHOWN = 5
 _KEY_TYPES = ("string", "int", "long")
@@ -183,8 +185,7 @@ def _latency(spec: str, option: str, max_bytes: int) -> dict[str | None, Latency
 def _read_latencies(path: str, option: str, max_bytes: int) -> dict[str | None, list[int]]:
     """Broker name (None without such a column) → microseconds, from a CSV of milliseconds (raises DataError).
 
-    The last column has milliseconds, and the first of several the broker's name. Empty lines and a heading count for
-    nothing.
+    A first row without numbers names the columns (`brokerName`, `latencyMs`). Empty lines count for nothing.
     """
     where = f"{option} {path}"
     samples: dict[str | None, list[int]] = {}
@@ -194,12 +195,14 @@ def _read_latencies(path: str, option: str, max_bytes: int) -> dict[str | None, 
         rows = [(reader.line_num, row) for row in reader if any(cell.strip() for cell in row)]
     except csv.Error as error:
         raise DataError(f"{where}: row {reader.line_num}: {error}") from None
-    for at, (number, row) in enumerate(rows):
-        value, name = _latency_us(row[-1]), row[0].strip() if len(row) > 1 else None
-        if value is not None and name != "":
-            samples.setdefault(name, []).append(value)
-        elif at or value is not None:
+    broker, latency, has_heading = _columns(rows[0][1], where) if rows else (None, 0, False)
+    for number, row in rows[has_heading:]:
+        value = _latency_us(row[latency]) if len(row) > max(latency, broker or 0) else None
+        name = None if value is None or broker is None else row[broker].strip()
+        if value is None or name == "":
             bad.append(f"{number} ({','.join(row)[:40]})")
+        else:
+            samples.setdefault(name, []).append(value)
     if bad:
         more = f" and {len(bad) - _SHOWN} more" if len(bad) > _SHOWN else ""
         hint = "each row is a number of milliseconds above 0, or a broker's name and that number"
@@ -207,6 +210,19 @@ def _read_latencies(path: str, option: str, max_bytes: int) -> dict[str | None, 
     if not samples:
         raise DataError(f"{where}: there is no latency in it")
     return samples
+
+
+def _columns(row: list[str], where: str) -> tuple[int | None, int, bool]:
+    last, names = len(row) - 1, [cell.strip().lower() for cell in row]
+    if _latency_us(row[-1]) is not None:
+        return 0 if last else None, last, False
+    latency = next((place for place, name in enumerate(names) if name in _LATENCY_COLUMNS), None)
+    if latency is None and last > 1:
+        raise DataError(f"{where}: no column is called latencyMs", hint="its columns are " + ", ".join(names[:8]))
+    broker = next((place for place, name in enumerate(names) if name in _BROKER_COLUMNS), None)
+    if latency is None:
+        return 0 if last else None, last, False
+    return broker, latency, True
 
 
 def _latency_us(text: str) -> int | None:

@@ -88,9 +88,9 @@ class GoConsistentHash(_WithoutErrors, ConsistentHash):
 
     @staticmethod
     @lru_cache(maxsize=2)
-    def _made(client_ids: tuple[str, ...], virtual_nodes: int) -> tuple[Ring, Sequence[int]]:
+    def _made(client_ids: tuple[str, ...], virtual_nodes: int) -> Ring:
         ring: dict[int, tuple[str, int]] = {}
         for client_id in client_ids:
             name = client_id.encode("utf-8", "replace")
             ring.update((crc32(b"%d%s" % (number, name)), (client_id, number)) for number in range(virtual_nodes))
-        return ring, sorted(ring)
+        return dict(sorted(ring.items()))

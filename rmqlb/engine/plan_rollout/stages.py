@@ -55,15 +55,14 @@ def least_order(cost_of: Sequence[int], at_once: int = 1) -> list[int]:
         smallest = least[stage ^ bit]
         while rest:
             bit = rest & -rest
-            if least[stage ^ bit] < smallest:  # noqa: PLR1730 (this loop is the search; min doubles it)
+            if least[stage ^ bit] < smallest:  # noqa: PLR1730 (this loop is the search; min triples it)
                 smallest = least[stage ^ bit]
             rest ^= bit
-        rests = stage.bit_count() % at_once == 0
-        least[stage] = smallest + cost_of[stage] if rests else smallest
-    order, stage = [], full
+        least[stage] = smallest + (cost_of[stage] if stage.bit_count() % at_once == 0 else 0)
+    bits = [1 << consumer for consumer in reversed(range(full.bit_length()))]
+    order, stage = list[int](), full
     while stage:
-        bits = [1 << consumer for consumer in reversed(range(stage.bit_length())) if stage >> consumer & 1]
-        last = min(bits, key=lambda bit: least[stage ^ bit])
+        last = min((least[stage ^ bit], place, bit) for place, bit in enumerate(bits) if stage & bit)[2]
         order.append(last.bit_length() - 1)
         stage ^= last
     return order[::-1]
@@ -188,7 +187,7 @@ def misassigned_anyway(rollout: RolloutModel, routes: Sequence[TopicRouteData], 
 
 
 def _is_bad(owners: int, orderly: bool) -> bool:
-    """Orderly queues have no second owner, due to locks."""
+    """Whether a queue has no owner or, unless it is locked (orderly), two or more."""
     return owners == 0 or (owners > 1 and not orderly)
 
 

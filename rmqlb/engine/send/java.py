@@ -19,7 +19,7 @@ def int32(value: int) -> int:
 
 
 def java_abs(value: int) -> int:
-    """`Math.abs` of an int: −2^31 stays what it is."""
+    """`Math.abs` of an int: −2^31 stays negative."""
     return value if value >= 0 or value == -0x80000000 else -value
 
 
