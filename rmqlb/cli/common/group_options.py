@@ -3,7 +3,7 @@
 from typing import Any
 
 from rmqlb.cli.common.declare import Panel, Text, Texts, about
-from rmqlb.cli.common.options import RATE_HELP
+from rmqlb.cli.common.options import GivenRates
 from rmqlb.cli.common.set_option import SettingsOptions, setting, timers
 from rmqlb.model.limits import MOST_CONSUMERS
 
@@ -39,7 +39,7 @@ class ChangeOptions(SettingsOptions):
         }
 
 
-class MemberOptions(SettingsOptions):
+class MemberOptions(SettingsOptions, GivenRates):
     """Consumers; the defaults are what the source says, and then the client's own."""
 
     strategy: Text = about(
@@ -47,7 +47,6 @@ class MemberOptions(SettingsOptions):
         "Allocation strategy, or FILE.py:NAME. FILE.py is run; default: as consumers report or show, otherwise AVG.",
     )
     orderly: bool = _consumers.flag("Ordered consumption (MessageListenerOrderly).")
-    rates: Texts = _consumers("--rate [TOPIC=]R", RATE_HELP)
     sdk: Texts = setting("sdk")
     client_version: Text = setting("client-version")
     consumer_types: Texts = setting("consumer-type")
