@@ -233,10 +233,6 @@ class FromFile(Struct, frozen=True, dict=True):
         return self._function(*arguments)
 
 
-def _mistake(problem: str, hint: str | None = None) -> CustomCodeError:
-    return CustomCodeError(problem, hint=hint)
-
-
 @lru_cache(maxsize=16)
 def _namespace(source: str, path: str) -> Mapping[str, object]:
     import hashlib  # with OpenSSL, which takes 2 ms
@@ -249,15 +245,15 @@ def _namespace(source: str, path: str) -> Mapping[str, object]:
     except SyntaxError as error:
         text = f"{path}:{error.lineno}: {error.msg}" if error.lineno else f"{path}: {error.msg}"
         hint = f"the line is: {shortened(error.text.strip(), 80)}" if error.text and error.text.strip() else None
-        raise _mistake(text, hint=hint) from error
+        raise CustomCodeError(text, hint=hint) from error
     except (ValueError, RecursionError, MemoryError, OverflowError) as error:
-        raise _mistake(f"{path}: not Python: {error or type(error).__name__}") from error
+        raise CustomCodeError(f"{path}: not Python: {error or type(error).__name__}") from error
     sys.modules[module.__name__] = module  # where dataclasses and pickle look for it
     try:
         quietly(exec, code, module.__dict__)
     except (Exception, SystemExit) as error:
         hint = f"python {path} shows the same; what it imports must be installed alongside rmqlb"
-        raise _mistake(f"{path} raised {thrown(error, SimpleNamespace(file=path))}", hint=hint) from error
+        raise CustomCodeError(f"{path} raised {thrown(error, SimpleNamespace(file=path))}", hint=hint) from error
     return module.__dict__
 
 
@@ -277,17 +273,17 @@ def as_function(written: Any, kind: Kind, where: str | None = None) -> Callable[
             written = quietly(written)
         except (Exception, SystemExit) as error:
             text = f"{what}: {own_name(written)}() raised {thrown(error, written)}"
-            raise _mistake(text, hint="it is made without arguments") from error
+            raise CustomCodeError(text, hint="it is made without arguments") from error
     function = written if inspect.isroutine(written) else getattr(written, kind.method, written)
     if not callable(function) or inspect.isclass(function):
-        raise _mistake(f"{what}: {kind_of(written)} cannot be called as one", hint=f"write {wanted}")
+        raise CustomCodeError(f"{what}: {kind_of(written)} cannot be called as one", hint=f"write {wanted}")
     if inspect.isgeneratorfunction(function) or inspect.iscoroutinefunction(function):
-        raise _mistake(f"{what}: {own_name(written)} is a generator or async", hint=f"write {wanted}")
+        raise CustomCodeError(f"{what}: {own_name(written)} is a generator or async", hint=f"write {wanted}")
     try:
         inspect.signature(function).bind(*kind.arguments)
     except TypeError as error:
         text = f"{what}: {own_name(written)} does not take {len(kind.arguments)} arguments ({error})"
-        raise _mistake(text, hint=f"write {wanted}") from None
+        raise CustomCodeError(text, hint=f"write {wanted}") from None
     except ValueError:
         pass  # some that are written in C do not tell
     return function
