@@ -32,6 +32,7 @@ from msgspec.structs import replace
 from rmqlb.model.message_queue import MessageQueue
 
 Turn = Literal["lag", "cached", "full"]
+PULLED_AHEAD = 1000  # messages of a queue that a consumer caches (`pullThresholdForQueue`)
 _SAME = 1e-9  # relative; rates and times this close are equal
 
 
@@ -50,7 +51,7 @@ class Flow(Struct, frozen=True):
     lag: float = 0.0
     owners: tuple[str, ...] = ()
     batch: float = 1.0  # messages of a full call
-    cached: float = 1000.0  # messages that a consumer pulls ahead (`pullThresholdForQueue`)
+    cached: float = PULLED_AHEAD  # messages that its consumer pulls ahead
     full: float | None = None  # messages of the lag that come in full calls; None: all
 
 

@@ -24,7 +24,7 @@ from math import ceil, floor, inf
 from msgspec import Struct
 from msgspec.structs import replace
 
-from rmqlb.engine.backlog import Flow, Pool, backlog, full_call, gone_in
+from rmqlb.engine.backlog import PULLED_AHEAD, Flow, Pool, backlog, full_call, gone_in
 from rmqlb.engine.diagnose.evidence import LOOKS, GroupEvidence, queue_text
 from rmqlb.engine.diagnose.lags import COMMITTED_MS, SPAN_MS, QueueLag, lags_of, may_store_elsewhere, queue_lag
 from rmqlb.engine.group import known
@@ -57,7 +57,7 @@ class Shared(Struct, frozen=True):
     orderly: bool = False
     threads: int | None = None  # of the consumer, where they limit more than the sum; None: they do not
     batch: float = 1.0  # messages of a full call
-    cached: int = 1000  # messages that are pulled ahead
+    cached: int = PULLED_AHEAD
 
 
 def drains_of(evidence: GroupEvidence) -> Drains:
@@ -151,7 +151,7 @@ def _sharing(
                 yield Shared(costs, orderly=True, threads=report.threads)
         elif certain and waited and (report.batch or 1) > 1 and report.threads and min(times.values()) > 0:
             seconds = {queue: times[queue.topic] / 1000 for queue in waited}
-            limit = report.limits.messages or 1000
+            limit = report.limits.messages or PULLED_AHEAD
             yield Shared(seconds, threads=report.threads, batch=full_call(report.batch or 1), cached=limit)
         elif len(waited) < 2:
             continue

@@ -60,6 +60,8 @@ class SizeQuestion(Struct, frozen=True, kw_only=True):
         lag: queue → seconds that one thread works on the messages that wait now; needed for `drain_in_ms`.
         work_of_topics: topic without a readable queue → its work, spread evenly over the queues that it gets.
         threads: consume threads of a consumer (`consumeThreadMin`, by default 20).
+        batch: mean messages of a full listener call; work is that of messages that come alone (`engine/backlog.py`).
+        ahead: topic → work of the messages of a queue that a consumer pulls ahead; needed where `batch` is above 1.
         present: client IDs of the group now; future ones are on their machines, for strategies that use machines and
             for `survive_host`, where each host gets the share of consumers that it has now.
         subscribed: present client ID → its topics, if it does not read all. Sizes then keep the present consumers as
@@ -77,6 +79,8 @@ class SizeQuestion(Struct, frozen=True, kw_only=True):
     lag: Mapping[MessageQueue, float] = field(default_factory=dict)
     work_of_topics: Mapping[str, float] = field(default_factory=dict)
     threads: Annotated[int, Meta(ge=1, le=10_000)] = 20
+    batch: Annotated[float, Meta(ge=1)] = 1.0
+    ahead: Mapping[str, float] = field(default_factory=dict)
     orderly: Annotated[bool, "a queue is consumed by one thread at a time, as `MessageListenerOrderly` has it"] = False
     present: tuple[str, ...] = ()
     subscribed: Mapping[str, frozenset[str]] = field(default_factory=dict)

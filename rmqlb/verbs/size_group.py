@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from rmqlb.engine.assignment.assign import runnable
 from rmqlb.engine.assignment.consumers import is_orderly
+from rmqlb.engine.backlog import PULLED_AHEAD, full_call
 from rmqlb.engine.group import Group
 from rmqlb.engine.group_findings import planning_findings
 from rmqlb.engine.size_group.size_group import SIZE_FIGURES, try_on_size
@@ -93,6 +94,8 @@ def size_group(
             work={queue: rate * work.consume_ms[queue.topic] / 1000 for queue, rate in work.rates.items()},
             work_of_topics={topic: rate * work.consume_ms[topic] / 1000 for topic, rate in work.of_topics.items()},
             lag={queue: lag * work.consume_ms[queue.topic] / 1000 for queue, lag in work.lag.items()},
+            batch=full_call(work.batch),
+            ahead={topic: PULLED_AHEAD * consume_ms / 1000 for topic, consume_ms in work.consume_ms.items()},
             orderly=question.orderly
             or (found.seen is not None and bool(work.rates) and is_orderly(found.seen) is True),
             present=present,
@@ -172,7 +175,8 @@ class _Work:
         self.rates, self.source = dict(rates.of_queues), rates.source
         with_queues = {queue.topic for queue in group.pulled_queues}
         self.of_topics = {topic: rate for topic, rate in rates.of_topics.items() if topic not in with_queues}
-        self.consume_ms: dict[str, float] = {}
+        self.consume_ms: dict[str, float] = {}  # of a message that comes alone
+        self.batch = 1  # most messages of a call
         self.lag: dict[MessageQueue, int] = {}
 
     def require(self, consume_us: int | None, *, more_queues: bool) -> None:
@@ -198,16 +202,23 @@ class _Work:
             raise DataError(f"{text} {queue_ranges([queue])}", hint=hint, code="lag-unknown")
 
     def _consume_ms(self, typed_us: int | None) -> dict[str, float]:
-        """How long a listener takes for a message of each topic: as typed, or the longest that a consumer reports."""
+        """How long a listener takes for a message of each topic: as typed, or the longest that a consumer reports.
+
+        Reports are of calls. A call of an orderly consumer has as many messages as its batch while messages wait; one
+        of a concurrent consumer, only while they wait at the broker.
+        """
         topics = [route.topic for route in self._group.pulled_routes]
         if typed_us is not None:
             return dict.fromkeys(topics, typed_us / 1000)
         reports = self._group.seen.reports.values() if self._group.seen is not None else ()
-        statuses = [report.evidence.statuses or {} for report in reports if report.evidence is not None]
+        evidence = [report.evidence for report in reports if report.evidence is not None]
+        statuses = [each.statuses or {} for each in evidence]
+        batch = min((each.batch or 1 for each in evidence), default=1)
+        self.batch, of_call = (1, batch) if any(each.orderly for each in evidence) else (batch, 1)
         found: dict[str, float] = {}
         for topic in topics:
             known = [status[topic].consume_ms for status in statuses if topic in status]
-            found[topic] = max((each for each in known if each), default=0.0)
+            found[topic] = max((each for each in known if each), default=0.0) / of_call
             if not found[topic]:
                 text = f"how long listeners take for a message of {topic} is not reported by consumers"
                 raise DataError(text, hint="say it: --consume-time 40ms", code="consume-time-unknown")

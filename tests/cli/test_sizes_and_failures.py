@@ -10,7 +10,7 @@ from typing import Any
 from rmqlb.cli.common.output_files import snapshot_text
 from tests.engine.sweep_failures.clusters import broker, cluster, consumers, route
 
-from .run import EXAMPLE, changed_example, data_of, run
+from .run import EXAMPLE, ROOT, changed_example, data_of, run
 
 BASE = ("sweep-failures", "-s", EXAMPLE)
 
@@ -112,6 +112,37 @@ def test_a_topic_that_gets_no_queue_brings_no_work(tmp_path: Path) -> None:
     assert (ran.code, "hint: say it: --consume-time 40ms" in ran.stderr) == (4, True)
     ran = run(*unread_topic(tmp_path, "order-svc"), "--rate", "OrderEvents=50", "--consume-time", "1s")
     assert (ran.code, "--rate Skewed=R" in ran.stderr) == (4, True)
+
+
+def test_reported_batches_shorten_the_time_to_catch_up(tmp_path: Path) -> None:
+    """Reports are of calls: 20 ms, for one message or for a batch."""
+
+    def times(batch: int, *, orderly: bool) -> tuple[float, float]:
+        document = json.loads((ROOT / "examples" / "faults.json").read_text(encoding="utf-8"))
+        for group in document["data"]["groups"]:
+            for report in group["reports"]:
+                report["evidence"] |= {"batch": batch, "orderly": orderly}
+        (path := tmp_path / "batches.json").write_text(json.dumps(document), encoding="utf-8")
+        limits = (
+            "--rate",
+            "100",
+            "--outage",
+            "10m",
+            "--catch-up",
+            "10m",
+            "--sizes",
+            "1..1",
+            "--set",
+            "consume-threads=8",
+        )
+        found = data_of("size-group", "-s", str(path), "-g", "ship-svc", *limits)
+        return found["topics"][0]["consumeMs"], found["curve"][0]["catchUpMs"]
+
+    consume_ms, alone = times(1, orderly=False)
+    assert consume_ms == 20.0
+    same, batches = times(4, orderly=False)
+    assert (same, times(4, orderly=True)[0]) == (20.0, 5.0)
+    assert batches < alone / 3
 
 
 def test_differing_subscriptions_are_those_of_the_plan(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from typing import get_args
 from rmqlb.engine.allocate import prepare
 from rmqlb.engine.allocate.rules import Sdk
 from rmqlb.engine.allocate.strategy import Settings
-from rmqlb.engine.backlog import Flow, Pool, backlog
+from rmqlb.engine.backlog import Pool, backlog
 from rmqlb.engine.size_group.sizes import Layout
 from rmqlb.model.message_queue import MessageQueue, sort_client_ids, sort_queues
 from rmqlb.model.size_group import SizedBacklog, SizePoint, TimeLimit
@@ -25,8 +25,7 @@ def backlogs_of(
         loads = dict(zip(queues, of_all[limit], strict=True))
         alone = {queue: layout.drain_s([load]) for queue, load in loads.items()}
         slowest = max(alone, key=lambda queue: alone[queue])
-        # In thread time: a message takes a second.
-        flows = {q: Flow(load.work, 1.0, load.lag, owners.get(q, ())) for q, load in loads.items() if load.lag < inf}
+        flows = {q: layout.flow(load, owners.get(q, ())) for q, load in loads.items() if load.lag < inf}
         pools = {owner: Pool(layout.threads, layout.orderly) for own in owners.values() for owner in own}
         last = slowest if len(flows) < len(loads) else backlog(flows, pools).last
         alone_ms = None if alone[slowest] == inf else 1000 * alone[slowest]

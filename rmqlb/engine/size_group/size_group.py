@@ -162,9 +162,12 @@ def _numbers(question: SizeQuestion) -> Sequence[int | None]:
 
 def _queues(routes: Sequence[TopicRouteData], question: SizeQuestion, number: int | None) -> _Queues:
     changed = tuple(routes)
-    loads = {queue: Load(work, question.lag.get(queue, 0.0)) for queue, work in question.work.items()}
+    loads = {
+        queue: Load(work, question.lag.get(queue, 0.0), question.ahead.get(queue.topic, inf))
+        for queue, work in question.work.items()
+    }
     if number is not None:
-        changed, loads = _with_queues(routes, loads, number, question.work_of_topics)
+        changed, loads = _with_queues(routes, loads, number, question)
     brokers = dict.fromkeys(queue.broker_name for route in changed for queue in route.subscribe_queues())
     lost = {name: _without_broker(changed, loads, name) for name in brokers if question.limits.survive_broker}
     left = {name: layout_of(*each, question) for name, each in lost.items()}
@@ -172,7 +175,7 @@ def _queues(routes: Sequence[TopicRouteData], question: SizeQuestion, number: in
 
 
 def _with_queues(
-    routes: Sequence[TopicRouteData], loads: Loads, number: int, work_of_topics: Mapping[str, float]
+    routes: Sequence[TopicRouteData], loads: Loads, number: int, question: SizeQuestion
 ) -> tuple[tuple[TopicRouteData, ...], dict[MessageQueue, Load]]:
     """Set the number of read queues on each broker; a changed topic's work is spread evenly.
 
@@ -185,10 +188,11 @@ def _with_queues(
         queues, were = after.subscribe_queues(), before.subscribe_queues()
         if loads and queues == were:
             found |= {queue: loads[queue] for queue in queues}
-        elif loads or work_of_topics:
-            total = sum(loads[queue].work for queue in were) if were else work_of_topics.get(before.topic, 0.0)
+        elif loads or question.work_of_topics:
+            total = sum(loads[queue].work for queue in were) if were else question.work_of_topics.get(before.topic, 0.0)
             lag = {queue: loads[queue].lag for queue in were}
-            found |= {queue: Load(total / len(queues), lag.get(queue, 0.0)) for queue in queues}
+            ahead = question.ahead.get(before.topic, inf)
+            found |= {queue: Load(total / len(queues), lag.get(queue, 0.0), ahead) for queue in queues}
             if queues and any(lag[queue] for queue in lag.keys() - found.keys()):
                 found[queues[0]] = replace(found[queues[0]], lag=inf)
     return changed, found

@@ -41,6 +41,7 @@ class Load(Struct, frozen=True):
 
     work: float  # of those that come in, in seconds per second
     lag: float  # of those that wait, in seconds
+    ahead: float = inf  # of those that a consumer pulls ahead, in seconds
 
 
 class Topic(Struct, frozen=True):
@@ -54,6 +55,7 @@ class Layout(Struct, frozen=True, dict=True):
     topics: tuple[Topic, ...]
     threads: int
     orderly: bool
+    batch: float  # mean messages of a full call
     outage_s: float | None  # to catch up afterwards
     has_lag: bool  # which is to be drained
 
@@ -78,7 +80,7 @@ class Layout(Struct, frozen=True, dict=True):
         """The lag of queues in the cases that are asked for: after the outage, and now."""
         found: dict[TimeLimit, list[Load]] = {}
         if self.outage_s is not None:
-            found["catch-up"] = [Load(load.work, load.work * self.outage_s) for load in loads]
+            found["catch-up"] = [replace(load, lag=load.work * self.outage_s) for load in loads]
         if self.has_lag:
             found["drain-in"] = [*loads]
         return found
@@ -86,12 +88,16 @@ class Layout(Struct, frozen=True, dict=True):
     def drain_s(self, share: Sequence[Load]) -> float:
         """The time after which a consumer has no lag in its queues any more; inf: never."""
         lag, work = sum(load.lag for load in share), sum(load.work for load in share)
-        if not self.orderly or lag == inf:
+        if lag == inf or (not self.orderly and self.batch == 1):
             return _or_never(gone_in(lag, work, self.threads))
-        if len(share) <= self.threads:
+        if self.orderly and len(share) <= self.threads:
             return max((_or_never(gone_in(load.lag, load.work, 1.0)) for load in share), default=0.0)
-        flows = {MessageQueue("", "", n): Flow(each.work, 1.0, each.lag, ("",)) for n, each in enumerate(share)}
-        return _or_never(backlog(flows, {"": Pool(self.threads, orderly=True)}).group.gone_s)
+        flows = {MessageQueue("", "", n): self.flow(load, ("",)) for n, load in enumerate(share)}
+        return _or_never(backlog(flows, {"": Pool(self.threads, self.orderly)}).group.gone_s)
+
+    def flow(self, load: Load, owners: tuple[str, ...]) -> Flow:
+        """In thread time: a message that comes alone takes a second."""
+        return Flow(load.work, 1.0, load.lag, owners, self.batch, load.ahead)
 
     def figures(
         self,
@@ -131,7 +137,7 @@ def layout_of(routes: Sequence[TopicRouteData], loads: Mapping[MessageQueue, Loa
     found = [Topic(each, tuple(loads[queue] for queue in each) if loads else ()) for each in topics]
     outage_s = None if question.limits.outage_ms is None else question.limits.outage_ms / 1000
     has_lag = question.limits.drain_in_ms is not None
-    return Layout(tuple(found), question.threads, question.orderly, outage_s, has_lag)
+    return Layout(tuple(found), question.threads, question.orderly, question.batch, outage_s, has_lag)
 
 
 class SizeFigures(Struct, frozen=True):

@@ -141,6 +141,18 @@ def test_orderly_queues_take_turns_on_few_threads() -> None:
     assert found.best.drain_ms == pytest.approx(1000 * 320 / (2 - 0.4))
 
 
+@pytest.mark.parametrize("ahead", [1.0, 10.0, 24.0])
+def test_messages_that_come_after_a_backlog_come_alone(ahead: float) -> None:
+    topic = route(a=2)
+    more: dict[str, Any] = {"limits": {"outage_ms": MINUTE_MS, "catch_up_ms": MINUTE_MS}, "work": even(topic, 0.4)}
+    alone = sized(topic, threads=2, **more).curve[0].catch_up_ms
+    assert alone == pytest.approx(1000 * 24 / (1 - 0.4))
+    found = sized(topic, threads=2, batch=4.0, ahead={"T": ahead}, **more).curve[0]
+    # Until all waiting messages are cached; until these are consumed; until those that came meanwhile are.
+    expected = (24 - ahead) / (4 - 0.4) + ahead / 4 + ahead / 4 * 0.4 / (1 - 0.4)
+    assert (found.catch_up_ms, found.utilisation) == (pytest.approx(1000 * expected), 0.4)
+
+
 def test_limits_need_work_and_lag() -> None:
     topic = route(a=4)
     for limits, more, problem in (
