@@ -26,9 +26,9 @@ from rmqlb.engine.diagnose.evidence import LOOKS, GroupEvidence, queue_text
 from rmqlb.engine.diagnose.lags import COMMITTED_MS, SPAN_MS, QueueLag, lags_of, may_store_elsewhere, queue_lag
 from rmqlb.engine.group import known
 from rmqlb.errors import DataError
-from rmqlb.model.diagnosis import Drain
-from rmqlb.model.group import BROADCASTING, RETRY_PREFIX, retry_topic
-from rmqlb.model.message_queue import MessageQueue, sort_queues
+from rmqlb.model.diagnosis import Drain, QueueDrain
+from rmqlb.model.group import BROADCASTING, RETRY_PREFIX, States, retry_topic
+from rmqlb.model.message_queue import MessageQueue, sort_client_ids, sort_queues
 from rmqlb.model.process_queue import ConsumeStatus
 from rmqlb.model.result import rate_text
 
@@ -43,6 +43,7 @@ class Drains(Struct, frozen=True):
     group: Drain
     consumers: Mapping[str, Drain] = {}  # client ID → the drain time of its queues; only consumers known to own some
     queues: Mapping[MessageQueue, Drain] = {}
+    listed: tuple[QueueDrain, ...] = ()  # those that never drain first, then unknown ones, then the slowest
 
 
 class Shared(Struct, frozen=True):
@@ -61,14 +62,9 @@ def drains_of(evidence: GroupEvidence) -> Drains:
     if not queues:
         return Drains(_unknown("no readable queue"))
     queues += sort_queues(lags.keys() - {*queues})  # of the retry topic
-    by_owner: dict[str, list[MessageQueue]] = {}
-    owned = None if evidence.facts.owns_nothing else known(lambda: evidence.facts.ownership)
-    if owned is not None and not owned.unknown and owned.basis != "assumed":
-        states = evidence.facts.states
-        for queue in queues:
-            retried = states[queue].owners if queue.topic.startswith(RETRY_PREFIX) else None
-            for client_id in owned.owners.get(queue, retried or ()):
-                by_owner.setdefault(client_id, []).append(queue)
+    owners, by_owner = _owners(evidence, queues), dict[str, list[MessageQueue]]()
+    for queue, client_id in ((queue, client_id) for queue, ids in owners.items() for client_id in ids):
+        by_owner.setdefault(client_id, []).append(queue)
     found = queue_drains(lags, _sharing(evidence, lags, by_owner))
     each = {queue: found[queue] if queue in found else _unknown("its offsets are unknown") for queue in queues}
     consumers = {client_id: slowest({queue: each[queue] for queue in own}) for client_id, own in by_owner.items()}
@@ -81,7 +77,30 @@ def drains_of(evidence: GroupEvidence) -> Drains:
             group = replace(group, consumers_at_least=floor(needed) + 1 if needed else None)
     elif group.drains == "never":
         group = replace(group, consumers_at_least=_needed(group, consumers.values(), each.values()))
-    return Drains(_until_returned(group, evidence), consumers, each)
+    return Drains(_until_returned(group, evidence), consumers, each, _listed(evidence.facts.states, each, owners))
+
+
+def _owners(evidence: GroupEvidence, queues: Iterable[MessageQueue]) -> dict[MessageQueue, tuple[str, ...]]:
+    """The owners of queues, observed or predicted; of retries, observed. Queues with unknown owners are absent."""
+    owned = None if evidence.facts.owns_nothing else known(lambda: evidence.facts.ownership)
+    if owned is None or owned.unknown or owned.basis == "assumed":
+        return {}
+    observed = {queue: state.owners for queue, state in evidence.facts.states.items()}
+    each = ((queue, owned.owners.get(queue, observed.get(queue))) for queue in queues)
+    return {queue: tuple(sort_client_ids(ids)) for queue, ids in each if ids is not None}
+
+
+def _listed(
+    states: States, drains: Mapping[MessageQueue, Drain], owners: Mapping[MessageQueue, tuple[str, ...]]
+) -> tuple[QueueDrain, ...]:
+    lags = {queue: state.lag for queue, state in states.items()}
+    found = [
+        QueueDrain(queue.topic, queue.broker_name, queue.queue_id, owners.get(queue), lags.get(queue), drain)
+        for queue, drain in drains.items()
+    ]
+    kinds = ("never", "unknown", "finite")
+    found.sort(key=lambda each: (kinds.index(each.drain.drains), -(each.drain.drain_ms or 0), -(each.lag or 0)))
+    return tuple(found)
 
 
 def _recent(evidence: GroupEvidence) -> Mapping[MessageQueue, QueueLag]:

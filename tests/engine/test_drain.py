@@ -349,6 +349,31 @@ def test_views_and_conditions_show_drain_times(
         assert any(fact.strip() == expected for fact in diagnosis_report(diagnosed(now, before)).facts)
 
 
+def test_queues_are_shown_the_slowest_first() -> None:
+    queues = ((10**6, 400, 90), FAST, (200, 100, 100), (10**6, 100, 99))
+    *before, now = looks(*queues, owners="x x - y")
+    shown, found = show_consumers(now, "g", earlier=before), diagnosed(now, before)
+    assert isinstance(shown, Consumers)
+    assert [(each.queue_id, each.owners, drain_text(each.drain)) for each in shown.queues] == [
+        (0, ("x",), "never"), (3, ("y",), None), (1, ("x",), "2h29m2s to 3h43m39s"), (2, (), "0 s"),
+    ]  # fmt: skip
+    assert found.slowest == shown.queues[:3]
+    facts = diagnosis_report(found).facts
+    assert "  slowest queues: T a 0 (never); T a 1 (2h29m2s to 3h43m39s)" in facts
+    (section,) = (each for each in consumers_report(shown).sections if each.name == "queues")
+    assert (section.brief, len(section.rows)) == ((0, 1, 2), 4)
+    assert show_consumers(now, "g").queues == diagnosed(now, []).slowest == ()  # type: ignore[union-attr]
+
+
+def test_an_unknown_drain_time_has_its_reason() -> None:
+    *before, now = looks(*[(10**6, 100, 99)] * 4)
+    expected = (
+        "drain time unknown: T a:0: inflow 100/s and consumption 99/s are too close: needs samples over more time"
+    )
+    assert f"  {expected}" in diagnosis_report(diagnosed(now, before)).facts
+    assert not [fact for fact in diagnosis_report(diagnosed(now, [])).facts if "drain" in fact]
+
+
 def test_a_group_that_never_drains_needs_more_consumers() -> None:
     drain = drains(looks(*[(10**6, 190, 90)] * 4, owners="x x x x", ids="x")).group
     expected = "never drains at this rate: inflow 760/s, consumption 360/s; needs at least 3 consumers"
