@@ -123,7 +123,7 @@ class QueueDrain(Struct, frozen=True, rename="camel"):
     queue_id: int
     owners: Annotated[tuple[str, ...] | None, "its owners, observed or predicted; null when unknown"]
     lag: Annotated[int | None, "messages not yet read; null when unknown"]
-    drain: Drain
+    drain: Annotated[Drain, "when its lag is gone"]
 
 
 class ConsumerStacks(Struct, frozen=True, rename="camel"):
