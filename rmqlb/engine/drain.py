@@ -70,8 +70,9 @@ def drains_of(evidence: GroupEvidence) -> Drains:
     consumers = {client_id: slowest({queue: each[queue] for queue in own}) for client_id, own in by_owner.items()}
     group = slowest(each)
     if evidence.facts.owns_nothing:
-        if len(found) < len(each) or len({lag.at for lag in lags.values()}) > 1:
-            group = _unknown("some samples lack offsets of its queues")
+        if len({lag.at for lag in lags.values()}) != 1 or len(lags) < len(each):
+            lacking = f"the offsets of {len(each) - len(lags)} queues are unknown" if len(lags) < len(each) else None
+            group = _unknown(lacking or "some samples lack some of its queues")
         elif group.drains == "never" and group.consumed_per_second and group.inflow_per_second:
             needed = group.inflow_per_second / group.consumed_per_second * len(evidence.processes)
             group = replace(group, consumers_at_least=floor(needed) + 1 if needed else None)
@@ -127,7 +128,7 @@ def _sharing(
     for client_id, queues in by_owner.items():
         report = evidence.report_of(client_id)
         own = {queue: lags[queue] for queue in queues if queue in lags and owners[queue] == 1}
-        waited = [queue for queue, lag in own.items() if _waited(lag)]
+        waited = [queue for queue, lag in own.items() if lag.per_s and _waited(lag)]
         is_fair = _is_fair([own[queue] for queue in waited], own.values())
         if not is_fair or evidence.processes[client_id] != 1 or (report.orderly and len(waited) <= _THREADS):
             continue
