@@ -178,18 +178,15 @@ def test_a_secret_that_is_not_there_is_reported_with_its_place(desk: Desk) -> No
 MINE, OURS = "of the context", "of the environment"
 
 
-@every_case(
-    ("args", "env", "sent"),
-    [
-        ((), {}, {MINE}),
-        ((), {"RMQLB_PASSWORD": OURS}, {OURS}),
-        (("--user", "admin"), {}, {MINE}),
-        (("--user", "other"), {}, set()),
-        ((), {"RMQLB_USER": "other"}, set()),
-        (("-s", "{}"), {}, set()),
-        ((), {"RMQLB_SOURCE": "{}"}, set()),
-    ],
-)
+@every_case(("args", "env", "sent"), [
+    ((), {}, {MINE}),
+    ((), {"RMQLB_PASSWORD": OURS}, {OURS}),
+    (("--user", "admin"), {}, {MINE}),
+    (("--user", "other"), {}, set()),
+    ((), {"RMQLB_USER": "other"}, set()),
+    (("-s", "{}"), {}, set()),
+    ((), {"RMQLB_SOURCE": "{}"}, set()),
+])  # fmt: skip
 def test_a_secret_belongs_to_its_account_and_source(
     args: tuple[str, ...], env: dict[str, str], sent: set[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -113,15 +113,12 @@ def test_a_snapshot_has_a_line_for_the_whole_and_for_each_topic_and_group() -> N
 SEND = ("simulate-send", "-s", EXAMPLE, "--topic", "OrderEvents")
 
 
-@every_case(
-    "args",
-    [
-        ("--fail", "broker-*@#3-#5", "--send-retries", "1", "--messages", "6"),
-        ("--fail", "broker-*:read-only", "--set", "route-poll=1s", "--rate", "1", "--messages", "4"),
-        ("--fail", "broker-a", "--mode", "async", "--rate", "10", "--send-retries", "0", "--messages", "40"),
-        ("--fail", "broker-a", "--mode", "oneway", "--rate", "10", "--messages", "20"),
-    ],
-)
+@every_case("args", [
+    ("--fail", "broker-*@#3-#5", "--send-retries", "1", "--messages", "6"),
+    ("--fail", "broker-*:read-only", "--set", "route-poll=1s", "--rate", "1", "--messages", "4"),
+    ("--fail", "broker-a", "--mode", "async", "--rate", "10", "--send-retries", "0", "--messages", "40"),
+    ("--fail", "broker-a", "--mode", "oneway", "--rate", "10", "--messages", "20"),
+])  # fmt: skip
 def test_traced_jsonl_says_what_the_application_gets_as_json_does(args: tuple[str, ...]) -> None:
     whole = data_of(*SEND, *args, "--trace")
     lines = [json.loads(line) for line in run(*SEND, *args, "--trace", "-o", "jsonl", "-q").stdout.splitlines()]

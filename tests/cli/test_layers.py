@@ -103,14 +103,11 @@ def test_without_a_home_commands_work_and_have_no_user_file(desk: Desk, monkeypa
     assert desk.home.exists()
 
 
-@every_case(
-    ("xdg", "path"),
-    [
-        ("/x", "/x/rmqlb/config.yaml"),
-        ("", "/h/.config/rmqlb/config.yaml"),
-        ("relative", "/h/.config/rmqlb/config.yaml"),
-    ],
-)
+@every_case(("xdg", "path"), [
+    ("/x", "/x/rmqlb/config.yaml"),
+    ("", "/h/.config/rmqlb/config.yaml"),
+    ("relative", "/h/.config/rmqlb/config.yaml"),
+])  # fmt: skip
 def test_the_users_file_is_where_xdg_says(xdg: str, path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", xdg)
     monkeypatch.setenv("HOME", "/h")

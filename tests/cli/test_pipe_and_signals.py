@@ -106,19 +106,16 @@ def test_odd_environments_change_nothing_but_letters(env: dict[str, str]) -> Non
     assert odd.stdout in (usual.stdout, encodable(usual.stdout, "ascii"))
 
 
-@every_case(
-    ("option", "env", "coloured"),
-    [
-        ((), {"FORCE_COLOR": "1"}, True),
-        ((), {"FORCE_COLOR": "1", "TERM": "dumb"}, True),
-        ((), {"FORCE_COLOR": "1", "NO_COLOR": "1"}, False),
-        ((), {"RMQLB_COLOR": "always", "NO_COLOR": "1"}, True),
-        (("--color", "always"), {}, True),
-        (("--color", "always"), {"NO_COLOR": "1", "TERM": "dumb", "FORCE_COLOR": "0"}, True),
-        (("--color", "never"), {"FORCE_COLOR": "1", "RMQLB_COLOR": "always"}, False),
-        (("--color", "auto"), {"FORCE_COLOR": "1", "RMQLB_COLOR": "never"}, True),
-    ],
-)
+@every_case(("option", "env", "coloured"), [
+    ((), {"FORCE_COLOR": "1"}, True),
+    ((), {"FORCE_COLOR": "1", "TERM": "dumb"}, True),
+    ((), {"FORCE_COLOR": "1", "NO_COLOR": "1"}, False),
+    ((), {"RMQLB_COLOR": "always", "NO_COLOR": "1"}, True),
+    (("--color", "always"), {}, True),
+    (("--color", "always"), {"NO_COLOR": "1", "TERM": "dumb", "FORCE_COLOR": "0"}, True),
+    (("--color", "never"), {"FORCE_COLOR": "1", "RMQLB_COLOR": "always"}, False),
+    (("--color", "auto"), {"FORCE_COLOR": "1", "RMQLB_COLOR": "never"}, True),
+])  # fmt: skip
 def test_the_option_decides_on_colour_before_the_environment(
     option: tuple[str, ...], env: dict[str, str], coloured: bool
 ) -> None:

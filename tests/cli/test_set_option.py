@@ -43,27 +43,13 @@ def test_the_page_has_the_tables() -> None:
 
 
 LINES = {
-    "simulate-send": (
-        "-t",
-        "OrderEvents",
-        "--fail",
-        "broker-b",
-        "--messages",
-        "5",
-        "--trials",
-        "2",
-        "--sdk",
-        "go-grpc",
-    ),
+    "simulate-send": ("-t", "OrderEvents", "--fail", "broker-b", "--messages", "5", "--trials", "2", "--sdk", "go-grpc"),
     "simulate-receive": ("-t", "OrderEvents", "--messages", "5"),
     "simulate-rebalance": ("-g", "order-svc", "--scale-to", "2"),
     "plan-rollout": ("-g", "order-svc", "--trials", "2"),
-    "size-group": (
-        "-g",
-        "order-svc",
-    ),
+    "size-group": ("-g", "order-svc"),
     "plan-rebalance": ("-g", "order-svc"),
-}
+}  # fmt: skip
 NAMED_OTHERWISE = {"broker-version", "earlier", "sdk"}
 VALUES = [(command, name) for command in LINES for name in names_for(command)]
 

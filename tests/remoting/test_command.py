@@ -146,19 +146,16 @@ def refusal(header: bytes | str) -> str:
 
 
 # The texts of extFields are what RemotingCommand.decode of 4.9.7 and 5.5.0 gave.
-@every_case(
-    ("member", "expected"),
-    [
-        ('"remark":null,"extFields":null,"version":null', {}),
-        ('"suspended":false,"extra":{"y":[1,{"z":null}]}', {}),
-        *((f'"language":{language}', {}) for language in ('"JAVA"', '"KLINGON"', "null", "3")),
-        ('"remark":"\\ud83d\\ude00"', {"remark": "\U0001f600"}),
-        *(
-            (f'"extFields":{{"k":{value},"l":null}}', {"ext_fields": {"k": value.strip('"')}})
-            for value in ('"31"', '""', "31", "true", "false", "1.50", "123456789012345678901234567890")
-        ),
-    ],
-)
+@every_case(("member", "expected"), [
+    ('"remark":null,"extFields":null,"version":null', {}),
+    ('"suspended":false,"extra":{"y":[1,{"z":null}]}', {}),
+    *((f'"language":{language}', {}) for language in ('"JAVA"', '"KLINGON"', "null", "3")),
+    ('"remark":"\\ud83d\\ude00"', {"remark": "\U0001f600"}),
+    *(
+        (f'"extFields":{{"k":{value},"l":null}}', {"ext_fields": {"k": value.strip('"')}})
+        for value in ('"31"', '""', "31", "true", "false", "1.50", "123456789012345678901234567890")
+    ),
+])  # fmt: skip
 def test_what_a_json_header_says(member: str, expected: dict[str, Any]) -> None:
     assert decode_json_header(f"{{{LEAST},{member}}}".encode(), None) == replace(PLAIN, **expected)
 
@@ -221,26 +218,23 @@ def fields(*parts: bytes) -> bytes:
     return FIXED + NONE + int32(len(data)) + data
 
 
-@every_case(
-    ("header", "message"),
-    [
-        (FIXED + int32(-1) + NONE, "header has 4 bytes left where -1 are announced"),
-        (FIXED + int32(5) + NONE, "header has 4 bytes left where 5 are announced"),
-        (FIXED + int32(2**31 - 1) + NONE, "header has 4 bytes left where 2147483647 are announced"),
-        (FIXED + NONE + int32(-(2**31)), "header has 0 bytes left where -2147483648 are announced"),
-        (FIXED + NONE + int32(1), "header has 0 bytes left where 1 are announced"),
-        (FIXED + NONE + NONE + b"{}", "header has 2 bytes after its last field"),
-        (FIXED + int32(1) + b"\xff" + NONE, "header's remark is not UTF-8 at byte 0"),
-        (fields(b"\0"), "header has 1 bytes left where 2 are announced"),
-        (fields(b"\xff\xff"), "header has 0 bytes left where -1 are announced"),
-        (fields(b"\0\x02k"), "header has 1 bytes left where 2 are announced"),
-        (fields(b"\0\x01k"), "header has 0 bytes left where 4 are announced"),
-        (fields(b"\0\x01k", int32(9), b"v"), "header has 1 bytes left where 9 are announced"),
-        (fields(b"\0\x01k", NONE, b"\0\x01k", NONE), "header names a key twice"),
-        (fields(b"\0\x01\xc3", NONE), "header's name in extFields is not UTF-8 at byte 0"),
-        (fields(b"\0\x01k", int32(3), b"\xed\xa0\x80"), "header's value in extFields is not UTF-8 at byte 0"),
-    ],
-)
+@every_case(("header", "message"), [
+    (FIXED + int32(-1) + NONE, "header has 4 bytes left where -1 are announced"),
+    (FIXED + int32(5) + NONE, "header has 4 bytes left where 5 are announced"),
+    (FIXED + int32(2**31 - 1) + NONE, "header has 4 bytes left where 2147483647 are announced"),
+    (FIXED + NONE + int32(-(2**31)), "header has 0 bytes left where -2147483648 are announced"),
+    (FIXED + NONE + int32(1), "header has 0 bytes left where 1 are announced"),
+    (FIXED + NONE + NONE + b"{}", "header has 2 bytes after its last field"),
+    (FIXED + int32(1) + b"\xff" + NONE, "header's remark is not UTF-8 at byte 0"),
+    (fields(b"\0"), "header has 1 bytes left where 2 are announced"),
+    (fields(b"\xff\xff"), "header has 0 bytes left where -1 are announced"),
+    (fields(b"\0\x02k"), "header has 1 bytes left where 2 are announced"),
+    (fields(b"\0\x01k"), "header has 0 bytes left where 4 are announced"),
+    (fields(b"\0\x01k", int32(9), b"v"), "header has 1 bytes left where 9 are announced"),
+    (fields(b"\0\x01k", NONE, b"\0\x01k", NONE), "header names a key twice"),
+    (fields(b"\0\x01\xc3", NONE), "header's name in extFields is not UTF-8 at byte 0"),
+    (fields(b"\0\x01k", int32(3), b"\xed\xa0\x80"), "header's value in extFields is not UTF-8 at byte 0"),
+])  # fmt: skip
 def test_a_length_that_leads_astray_is_refused(header: bytes, message: str) -> None:
     with pytest.raises(ProtocolError) as caught:
         decode_binary_header(header, None)

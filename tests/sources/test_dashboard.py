@@ -360,15 +360,12 @@ def refused(context: ssl.SSLContext, scheme: str = "https", **settings: Any) -> 
     return f"{error.message.removeprefix(f'GET {replay.url}{ROUTE}: ')} | {error.hint}"
 
 
-@every_case(
-    ("certificate", "reason"),
-    [
-        (OTHER_CA.issue_cert("127.0.0.1"), "certificate verify failed"),
-        (CA.issue_cert("elsewhere.example"), "IP address mismatch"),
-        (CA.issue_cert("127.0.0.2"), "IP address mismatch"),
-        (CA.issue_cert("127.0.0.1", not_before=LONG_AGO, not_after=LONG_AGO + dt.timedelta(days=9)), "has expired"),
-    ],
-)
+@every_case(("certificate", "reason"), [
+    (OTHER_CA.issue_cert("127.0.0.1"), "certificate verify failed"),
+    (CA.issue_cert("elsewhere.example"), "IP address mismatch"),
+    (CA.issue_cert("127.0.0.2"), "IP address mismatch"),
+    (CA.issue_cert("127.0.0.1", not_before=LONG_AGO, not_after=LONG_AGO + dt.timedelta(days=9)), "has expired"),
+])  # fmt: skip
 def test_a_server_that_cannot_be_trusted_is_asked_nothing(
     certificate: trustme.LeafCert, reason: str, ca_file: str
 ) -> None:

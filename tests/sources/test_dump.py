@@ -157,15 +157,12 @@ def test_routes_and_snapshots_may_stand_in_one_file(written: Writer) -> None:
     assert snapshot.taken_at is not None
 
 
-@pytest.mark.parametrize(
-    "document",
-    [
-        b'{"connectionSet":[],"subscriptionTable":{"T":{}}}',
-        b'{"connectionSet":[]}',
-        b'[{"topic":"T","queueStatInfoList":[]}]',
-        b'{"properties":{"clientIP":"1","instanceName":"a"},"mqTable":{}}',
-    ],
-)
+@pytest.mark.parametrize("document", [
+    b'{"connectionSet":[],"subscriptionTable":{"T":{}}}',
+    b'{"connectionSet":[]}',
+    b'[{"topic":"T","queueStatInfoList":[]}]',
+    b'{"properties":{"clientIP":"1","instanceName":"a"},"mqTable":{}}',
+])  # fmt: skip
 def test_a_document_that_does_not_name_its_group_needs_to_be_told(document: bytes, written: Writer) -> None:
     path = written(document)
     assert problem(path) == " is about one group and does not name it"
@@ -424,16 +421,13 @@ def states(known: Known) -> dict[MessageQueue, QueueState]:
     return {queue: QueueState(None if ids is None else frozenset(ids)) for queue, ids in known.items()}
 
 
-@every_case(
-    ("known", "held", "members", "popped", "expected"),
-    [
-        ({A0: {"x"}, A1: None}, {"x": set()}, {"x"}, set(), {A0: set(), A1: set()}),
-        ({A0: {"y"}, A1: None}, {"x": set()}, {"x", "y"}, set(), {A0: {"y"}, A1: None}),
-        ({A0: None, A1: {"x"}}, {}, None, set(), {A0: None, A1: {"x"}}),
-        ({A0: None, A1: {"x"}}, {}, set(), set(), {A0: None, A1: {"x"}}),
-        ({A0: None, A1: {"y"}}, {"x": {A1}}, {"x"}, {"T"}, {A0: None, A1: {"x"}}),
-    ],
-)
+@every_case(("known", "held", "members", "popped", "expected"), [
+    ({A0: {"x"}, A1: None}, {"x": set()}, {"x"}, set(), {A0: set(), A1: set()}),
+    ({A0: {"y"}, A1: None}, {"x": set()}, {"x", "y"}, set(), {A0: {"y"}, A1: None}),
+    ({A0: None, A1: {"x"}}, {}, None, set(), {A0: None, A1: {"x"}}),
+    ({A0: None, A1: {"x"}}, {}, set(), set(), {A0: None, A1: {"x"}}),
+    ({A0: None, A1: {"y"}}, {"x": {A1}}, {"x"}, {"T"}, {A0: None, A1: {"x"}}),
+])  # fmt: skip
 def test_a_queue_that_nobody_holds_has_no_owner_once_every_consumer_answered(
     known: Known, held: dict[str, set[MessageQueue]], members: set[str] | None, popped: set[str], expected: Known
 ) -> None:

@@ -87,16 +87,13 @@ def test_a_whole_group_is_read_from_the_brokers_and_its_members(brokers: tuple[R
     assert {request.ext_fields["jstackEnable"] for request in running} == {"false"}
 
 
-@every_case(
-    ("fault", "is_silence"),
-    [
-        (server.refusing(ResponseCode.CONSUME_MSG_TIMEOUT), True),
-        (server.refusing(ResponseCode.SYSTEM_ERROR, "invoke consumer <g> <x> Exception: Timeout, code 207"), False),
-        (server.refusing(ResponseCode.SYSTEM_ERROR, "The Consumer <g> <x> not online"), False),
-        (server.silent, True),
-        (server.closed, False),
-    ],
-)
+@every_case(("fault", "is_silence"), [
+    (server.refusing(ResponseCode.CONSUME_MSG_TIMEOUT), True),
+    (server.refusing(ResponseCode.SYSTEM_ERROR, "invoke consumer <g> <x> Exception: Timeout, code 207"), False),
+    (server.refusing(ResponseCode.SYSTEM_ERROR, "The Consumer <g> <x> not online"), False),
+    (server.silent, True),
+    (server.closed, False),
+])  # fmt: skip
 def test_a_consumer_that_does_not_answer_in_time_is_told_from_one_that_is_refused(
     brokers: tuple[Replay, ...], fault: Fault, is_silence: bool
 ) -> None:
@@ -294,20 +291,17 @@ def test_who_is_listed_twice_is_one_process_unless_its_address_differs() -> None
         assert asked([running.address]) == (["h@java", "h@java", GRPC[0]], [])
 
 
-@every_case(
-    ("fault", "reason"),
-    [
-        (server.silent, "no whole answer within 0.5 s"),
-        (server.reset, "the connection broke"),
-        (server.raw(b"HTTP/1.1 400 Bad Request\r\n\r\n"), f"gRPC port, {PORT}"),
-        (server.with_header(b"no header"), f"gRPC port, {PORT}"),
-        (server.refusing(206, "not online"), "a broker answers there, not a Proxy"),
-        (server.refusing(3, " request type 203 not supported"), "a NameServer answers there, or a Proxy before 5.1.1"),
-        (answering(b"{"), "Proxy 127.0.0.1:"),
-        (answering(b'{"connectionSet": 1}'), "Proxy 127.0.0.1:"),
-        (answering(b"", 16, "AclException: no\nstack"), "it refuses to tell its consumers: code 16: AclException: no"),
-    ],
-)
+@every_case(("fault", "reason"), [
+    (server.silent, "no whole answer within 0.5 s"),
+    (server.reset, "the connection broke"),
+    (server.raw(b"HTTP/1.1 400 Bad Request\r\n\r\n"), f"gRPC port, {PORT}"),
+    (server.with_header(b"no header"), f"gRPC port, {PORT}"),
+    (server.refusing(206, "not online"), "a broker answers there, not a Proxy"),
+    (server.refusing(3, " request type 203 not supported"), "a NameServer answers there, or a Proxy before 5.1.1"),
+    (answering(b"{"), "Proxy 127.0.0.1:"),
+    (answering(b'{"connectionSet": 1}'), "Proxy 127.0.0.1:"),
+    (answering(b"", 16, "AclException: no\nstack"), "it refuses to tell its consumers: code 16: AclException: no"),
+])  # fmt: skip
 def test_whatever_is_wrong_with_one_is_a_reason_and_no_error(fault: Fault, reason: str, proxy: Replay) -> None:
     with remoting(Replay(faults={"*": fault})) as bad:
         ids, (said,) = asked([bad.address, proxy.address])

@@ -370,14 +370,11 @@ TEXTS = (
 )
 
 
-@every_case(
-    ("text", "value"),
-    [
-        *((text, text) for text in TEXTS),
-        *[("-7", -7), ("+7", 7), ("0", 0), ("1.5", 1.5), ("1.0e+3", 1000.0)],
-        *[("true", True), ("FALSE", False), ("null", None), ("~", None), ("", None), ("''", "")],
-    ],
-)
+@every_case(("text", "value"), [
+    *((text, text) for text in TEXTS),
+    *[("-7", -7), ("+7", 7), ("0", 0), ("1.5", 1.5), ("1.0e+3", 1000.0)],
+    *[("true", True), ("FALSE", False), ("null", None), ("~", None), ("", None), ("''", "")],
+])  # fmt: skip
 def test_only_plain_kinds_of_values_are_recognised(text: str, value: object) -> None:
     read: Any = read_yaml(f"a: {text}", "dump.yaml")
     assert read == {"a": value}

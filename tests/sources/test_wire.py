@@ -356,18 +356,15 @@ def test_a_server_that_never_takes_the_connection_is_given_up() -> None:
         assert problem(opened, address) == NOT_CONNECTED, "a connection that never stands"
 
 
-@every_case(
-    ("fault", "expected"),
-    [
-        (server.with_length(lambda _: -1), "frame length -1 is not between 4 and 16777212"),
-        (server.with_length(lambda _: 20), "header length"),
-        (server.with_header(b"{"), "header is not JSON"),
-        (server.with_header(b'{"code":"secret"}'), "header"),
-        (server.raw(b"HTTP/1.1 400 Bad Request\r\n\r\n"), "frame length 1213486160 is not between 4 and 16777212"),
-        (server.raw(b"\x15\x03\x01\x00\x02\x02\x46"), "frame length 352518400 is not between 4 and 16777212"),
-        (server.raw(b"\0\0\0\x10\x07\0\0\0"), "serialize type 7 is neither 0 (JSON) nor 1 (ROCKETMQ)"),
-    ],
-)
+@every_case(("fault", "expected"), [
+    (server.with_length(lambda _: -1), "frame length -1 is not between 4 and 16777212"),
+    (server.with_length(lambda _: 20), "header length"),
+    (server.with_header(b"{"), "header is not JSON"),
+    (server.with_header(b'{"code":"secret"}'), "header"),
+    (server.raw(b"HTTP/1.1 400 Bad Request\r\n\r\n"), "frame length 1213486160 is not between 4 and 16777212"),
+    (server.raw(b"\x15\x03\x01\x00\x02\x02\x46"), "frame length 352518400 is not between 4 and 16777212"),
+    (server.raw(b"\0\0\0\x10\x07\0\0\0"), "serialize type 7 is neither 0 (JSON) nor 1 (ROCKETMQ)"),
+])  # fmt: skip
 def test_what_is_not_the_protocol_is_said_and_not_asked_again(fault: Fault, expected: str) -> None:
     with talking(replay := Replay(faults={"*": fault})) as opened:
         error = failure(opened, replay.address)
@@ -509,14 +506,11 @@ UNKNOWN_CA = ("unable to get local issuer certificate", "self-signed certificate
 ANOTHER_NAME = "certificate is not valid for '{}'"
 
 
-@every_case(
-    ("ca", "name", "reasons", "hint"),
-    [
-        ("other_ca", None, UNKNOWN_CA, "--ca-file"),
-        (None, None, UNKNOWN_CA, "--ca-file"),
-        *(("ca", name, (ANOTHER_NAME.format(name),), "--tls-name") for name in ("other.example", "127.0.0.2")),
-    ],
-)
+@every_case(("ca", "name", "reasons", "hint"), [
+    ("other_ca", None, UNKNOWN_CA, "--ca-file"),
+    (None, None, UNKNOWN_CA, "--ca-file"),
+    *(("ca", name, (ANOTHER_NAME.format(name),), "--tls-name") for name in ("other.example", "127.0.0.2")),
+])  # fmt: skip
 def test_a_server_that_cannot_be_trusted_is_asked_nothing(
     files: Files, ca: str | None, name: str | None, reasons: Sequence[str], hint: str
 ) -> None:
