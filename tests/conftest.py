@@ -1,7 +1,5 @@
 """What every test gets: no settings of the developer's own, and one switch to rewrite golden files."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -3,8 +3,6 @@
 Odd groups are asked through every verb; each gives the facts that it states, and facts of one name have to be equal.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from datetime import date
 from typing import Any

@@ -1,7 +1,5 @@
 """The tree guards itself: who may import whom, which third parties live where, and what is public."""
 
-from __future__ import annotations
-
 import ast
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The parts of the benchmarks that need no clock: the synthetic cluster and groups, the arithmetic, and each section once."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Callable

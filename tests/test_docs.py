@@ -1,7 +1,5 @@
 """What docs/ says of dependencies and tests is so: each licence is the package's own, each test is there."""
 
-from __future__ import annotations
-
 import doctest
 import re
 import tomllib

@@ -1,7 +1,5 @@
 """What each command prints in each format, kept as transcripts: `pytest tests/test_golden.py --update-golden` rewrites."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from pathlib import Path

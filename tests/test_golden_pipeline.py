@@ -1,7 +1,5 @@
 """What the pipeline prints in each format, without Spark; `pytest tests/test_golden_pipeline.py --update-golden`."""
 
-from __future__ import annotations
-
 from datetime import date
 from pathlib import Path
 

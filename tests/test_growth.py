@@ -1,7 +1,5 @@
 """Twice the topics, consumers or brokers is at most twice the work: counted, which no clock disturbs."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Who names metrics besides the program: the page, its alerts, and the dashboard name those that exist, with their labels."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

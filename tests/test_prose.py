@@ -4,8 +4,6 @@ What code has to know of an error, a finding or a part that could not be read is
 sentence can be reworded without a change of behaviour.
 """
 
-from __future__ import annotations
-
 import ast
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Each verb in Python returns what its command prints with `-o json`."""
 
-from __future__ import annotations
-
 import json
 import shlex
 from collections.abc import Callable, Mapping

@@ -3,8 +3,6 @@
 After a change that means to change output: `pytest tests/test_readme.py --update-golden`.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

@@ -4,8 +4,6 @@
 of codes: `test_explanations.py`; of results: `test_schemas.py`.
 """
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Callable, Iterator

@@ -4,8 +4,6 @@ Seen are help, man pages and completions, README and docs, messages and headings
 the starter policy, examples and the pages. Comments and the names of code are not looked at here.
 """
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterable, Iterator, Mapping

@@ -5,8 +5,6 @@ group g on topics with 3 queues, whose keys are below, `= name by command` what 
 argument, and `<x*300>` a character so many times.
 """
 
-from __future__ import annotations
-
 import re
 import shlex
 from pathlib import Path

@@ -1,7 +1,5 @@
 """rmqlb on a terminal of its own, whose screen can be read and whose keys can be pressed."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import pty

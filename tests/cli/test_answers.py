@@ -5,8 +5,6 @@
 `shows` and `hides` are of stdout, `says` and `omits` of stderr, `finds` and `lacks` of the codes of findings.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable

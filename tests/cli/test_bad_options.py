@@ -4,8 +4,6 @@ An error is one line that names the option or what was typed, perhaps a hint, an
 A command or an option that is new is in the table by itself; a metavar that is new makes it red until it is known here.
 """
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Iterator
 from pathlib import Path

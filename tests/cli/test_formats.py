@@ -1,7 +1,5 @@
 """What holds for every command and format: one meaning, equal bytes, nothing cut in a pipe, a line for each row."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

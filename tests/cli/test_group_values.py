@@ -1,7 +1,5 @@
 """Events, timers and rates as they are typed; `tests/data/bad_input.txt` has the mistakes."""
 
-from __future__ import annotations
-
 import io
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """POP and gRPC groups, as a broker of 5.5.0 and its Proxy showed them: live, and offline from what fetch-routes wrote."""
 
-from __future__ import annotations
-
 import json
 import re
 import shlex

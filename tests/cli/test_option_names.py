@@ -1,7 +1,5 @@
 """One name for one thing: what the options of all commands mean, as their help texts begin."""
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from itertools import takewhile

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import re
 
 from rmqlb.cli.common.send_options import SendOptions

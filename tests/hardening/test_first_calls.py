@@ -1,7 +1,5 @@
 """`tests.hardening.first_calls` in a process of its own, because a process can be first only once."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """What is written is whole or not at all, and odd surroundings change nothing but the letters."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -3,8 +3,6 @@
 A command that is added is added here; `test_command_lines.py` fails until it is.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

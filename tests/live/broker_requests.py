@@ -1,7 +1,5 @@
 """What tests ask of brokers that rmqlb never does, as it changes something; and answers as they stand on the wire."""
 
-from __future__ import annotations
-
 import json
 import socket
 import time

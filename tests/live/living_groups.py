@@ -4,8 +4,6 @@ They begin one after another, once the programs of all of them have loaded their
 waits for it.
 """
 
-from __future__ import annotations
-
 import signal
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence

@@ -7,8 +7,6 @@ Some outcomes are left to chance: whether a producer whose time is up makes one 
 millisecond it began. Those are counted (`timeouts`); all others are told message by message (`rows`).
 """
 
-from __future__ import annotations
-
 import json
 import re
 import statistics

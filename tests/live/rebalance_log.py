@@ -3,8 +3,6 @@
 RocketMQ's own timers are at work here, so a group is left alone for longer than a member's 20 s between two rebalances.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack

@@ -1,7 +1,5 @@
 """gRPC producers of rocketmq-client-java against real Proxies: where message groups go, and what a broker's death does."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from contextlib import ExitStack

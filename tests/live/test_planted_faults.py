@@ -4,8 +4,6 @@ First come faults that are there from the start; then processes are stopped or k
 broker has broken connections, stands still, and dies at last.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 import threading

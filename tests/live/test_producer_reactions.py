@@ -3,8 +3,6 @@
 ``--update-golden`` writes it anew. Counts of what is left to chance are written down, but only their kinds are checked.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor

@@ -5,8 +5,6 @@ rmqlb itself read from the NameServer. A stretch ends where no simulator can go 
 new index, and when an isolation is over matters to the millisecond which message comes next.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

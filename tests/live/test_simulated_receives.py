@@ -3,8 +3,6 @@
 gRPC Java consumers behind a Proxy, and Java consumers in POP mode, at RocketMQ's default settings.
 """
 
-from __future__ import annotations
-
 import random
 import time
 from bisect import bisect_right

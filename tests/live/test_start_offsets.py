@@ -4,8 +4,6 @@ The broker has deleted its first messages: a queue that begins at 0 is answered 
 `consumeFromWhere` would play no part. The first of the queues beyond those that are read has a stored offset.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack

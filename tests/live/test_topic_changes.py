@@ -4,8 +4,6 @@ All at once, messages come out of order, and those in queues that are no longer 
 the change says before. In its steps neither happens, and what each step waits for comes to hold.
 """
 
-from __future__ import annotations
-
 import json
 import shlex
 from collections.abc import Callable, Iterator, Sequence

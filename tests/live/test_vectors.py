@@ -3,8 +3,6 @@
 The C++ client is in no registry: run `python -m tests.oracle.make_allocations` where its repository can be cloned.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Sequence

@@ -3,8 +3,6 @@
 Servers run on loopback; the one of S3 is moto. A missing component is an error.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

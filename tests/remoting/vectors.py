@@ -5,8 +5,6 @@
 sent by Java, Python and OMS.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from rmqlb.remoting.command import RemotingCommand

@@ -1,7 +1,5 @@
 """`rmqlb doctor`, and the protocol that a server speaks, on loopback servers."""
 
-from __future__ import annotations
-
 import socketserver
 import ssl
 from collections.abc import Callable, Iterator

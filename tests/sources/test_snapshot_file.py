@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import io
 import json
 from datetime import UTC, datetime

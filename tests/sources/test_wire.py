@@ -3,8 +3,6 @@
 Nothing here looks at a clock: where a server never ends, that the test does is the proof.
 """
 
-from __future__ import annotations
-
 import re
 import socket
 import ssl

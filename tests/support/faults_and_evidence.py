@@ -4,8 +4,6 @@ Two looks, ten seconds apart, at groups of which one is in order; the others hav
 consumers report. The consumers are made up; who owns which queue is what each computes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from msgspec.structs import replace

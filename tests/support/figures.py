@@ -3,8 +3,6 @@
 Nothing here is judged. What may not be is an assertion where it is counted.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 
 FIGURES: Counter[str] = Counter()

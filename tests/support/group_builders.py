@@ -1,7 +1,5 @@
 """Simulations of a group, drawn where the reader can see them: a character a second."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Any

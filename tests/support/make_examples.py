@@ -5,8 +5,6 @@ not captured are left as unreported; the time is that of the captures. `cluster-
 like a day later: of what changed, only the changes are made up; who owns which queue then is what the strategies say.
 """
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 

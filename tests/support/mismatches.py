@@ -1,7 +1,5 @@
 """One test for many cases: it runs them all and lists the ones that fail, by name."""
 
-from __future__ import annotations
-
 import functools
 import inspect
 import traceback

@@ -1,7 +1,5 @@
 """A group on loopback whose owners change from look to look: two scripted brokers that say what the script says."""
 
-from __future__ import annotations
-
 import json
 import threading
 import time

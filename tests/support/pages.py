@@ -1,7 +1,5 @@
 """The pages that people read: their blocks of code, and what their commands print when they are typed."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -6,8 +6,6 @@ Rules of this file:
   member loses its queues when it is killed or has stopped, and owns nothing while it is frozen.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A loopback HTTP server that answers as the captured Dashboard did, and misbehaves where it is told to."""
 
-from __future__ import annotations
-
 import json
 import socket
 import struct

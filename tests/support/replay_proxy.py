@@ -1,7 +1,5 @@
 """A loopback Proxy that answers as captured ones of 5.5.0 did; `tests/data/proxy` says which."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from rmqlb.remoting.codes import RequestCode

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from rmqlb.model.group import QueueState, States
 from tests.support.builders import queues
 

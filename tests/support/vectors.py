@@ -1,7 +1,5 @@
 """What RocketMQ itself gave: answers of its classes, and answers of real servers frame by frame."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from base64 import b64decode

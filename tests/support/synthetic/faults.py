@@ -1,7 +1,5 @@
 """More faults of groups and topics than `generate` makes, put into the snapshots that it wrote."""
 
-from __future__ import annotations
-
 import gzip
 from collections.abc import Callable, Iterable
 from itertools import cycle

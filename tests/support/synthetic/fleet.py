@@ -4,8 +4,6 @@ Everything random comes from the seed, the cluster and the night; no clock. Proc
 never go back. Sizes are heavy-tailed, and some names are odd.
 """
 
-from __future__ import annotations
-
 import gzip
 import math
 from collections.abc import Iterator, Mapping, Sequence
