@@ -11,26 +11,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from rmqlb import MessageQueue, RebalanceResult, RmqlbError, plan_rebalance, plan_rollout, show_owners
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.check import check_policy
 from rmqlb.engine.diagnose.diagnose import diagnose, evidence_of
 from rmqlb.engine.diff.compare import compare_snapshots
 from rmqlb.engine.group import resolve
 from rmqlb.engine.sweep_failures.sweep import SweepRequest, sweep_snapshot
-from rmqlb.errors import RmqlbError
 from rmqlb.model.group import QueueState
 from rmqlb.model.groups import Consumers
-from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.owners import OwnersReport
 from rmqlb.model.plan import RebalancePlan
 from rmqlb.model.policy import GROUP, Limit, Policy, Rule
-from rmqlb.model.simulate_rebalance import RebalanceResult
 from rmqlb.model.size_group import GroupSize, SizeQuestion
 from rmqlb.model.snapshot import ClusterSnapshot, Unread
-from rmqlb.verbs.plan_rebalance import plan_rebalance
-from rmqlb.verbs.plan_rollout import plan_rollout
 from rmqlb.verbs.show_groups import show_consumers, show_groups
-from rmqlb.verbs.show_owners import show_owners
 from rmqlb.verbs.simulate_rebalance import simulate_rebalance
 from rmqlb.verbs.size_group import size_group
 from rmqlb.verbs.source import SnapshotReader
@@ -317,9 +312,7 @@ def snapshots(draw: st.DrawFn) -> ClusterSnapshot:
     found = with_reports(found, client_rebalance=draw(st.sampled_from([True, False, None])))
     modes = draw(st.sampled_from([None, {}, {"T": ("POP",)}, {"T": ("PULL",)}]))
     found = replace(found, queues=states, request_modes=modes)
-    unread = draw(
-        st.sampled_from([(), (Unread("members", "g", "timed out", "b"),), (Unread("route", "U", "no answer"),)])
-    )
+    unread = draw(st.sampled_from([(), (Unread("members", "g", "silent", "b"),), (Unread("route", "U", "no answer"),)]))
     snapshot = cluster(found, routes=routes, unread=unread)
     return two_routes(snapshot, draw(st.integers(0, 6))) if draw(st.integers(0, 4)) == 0 else snapshot
 

@@ -136,10 +136,7 @@ def test_a_version_and_a_plan_as_json_load_nothing_heavy() -> None:
 
 
 def test_no_files_import_each_other_in_a_circle() -> None:
-    known = {
-        ".".join(path.relative_to(ROOT.parent).with_suffix("").parts).removesuffix(".__init__"): path
-        for path in modules()
-    }
+    known = {".".join(p.relative_to(ROOT.parent).with_suffix("").parts).removesuffix(".__init__"): p for p in modules()}
     graph: dict[str, set[str]] = {}
     for name, path in known.items():
         taken = set()

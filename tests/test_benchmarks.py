@@ -106,9 +106,7 @@ SECTIONS: list[tuple[Callable[[], Section], int, Any]] = [
 
 
 @every_case(("measure", "rows", "benchmark"), SECTIONS)
-def test_every_section_is_measured_and_its_ratios_have_limits(
-    measure: Callable[[], Section], rows: int, benchmark: Any
-) -> None:
+def test_sections_are_measured_and_have_limits(measure: Callable[[], Section], rows: int, benchmark: Any) -> None:
     section = measure()
     assert len(section.rows) >= rows
     assert benchmark is None or set(section.ratios) <= set(benchmark.HOLDS)

@@ -46,9 +46,7 @@ def test_a_test_without_cases_and_a_case_with_a_mark_are_refused() -> None:
 
 @every_case("number", [1, 2])
 @pytest.mark.parametrize("letter", ["a", "b"])
-def test_a_case_has_its_own_folder_and_patches(
-    number: int, letter: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_case_has_its_own_folder(number: int, letter: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "made").mkdir()
     monkeypatch.delattr(pytest, "Item")
     assert (number in (1, 2), letter in "ab") == (True, True)

@@ -55,9 +55,7 @@ def test_a_page_leads_to_those_that_it_names() -> None:
         ("how-to/a.md", "[config(5)](../../man/man5/rmqlb-config.5)", "[config(5)](../reference/config.md)"),
     ],
 )
-def test_a_link_that_leaves_the_site_leads_to_the_reference_or_names_its_file(
-    place: str, link: str, shown: str
-) -> None:
+def test_a_link_off_the_site_leads_to_the_reference_or_names_its_file(place: str, link: str, shown: str) -> None:
     page = SimpleNamespace(file=SimpleNamespace(src_uri=place))
     assert on_page_markdown(link, page=page, config=None, files=None) == shown
 

@@ -16,6 +16,7 @@ import pytest
 from msgspec.structs import asdict, fields
 from typer.main import get_command
 
+from rmqlb import EndpointError, UsageError, __version__
 from rmqlb.cli.common import reading
 from rmqlb.cli.common.options import OutputOptions, SourceOptions
 from rmqlb.cli.common.terminal import Terminal
@@ -24,12 +25,10 @@ from rmqlb.cli.results import RESULTS, result_of
 from rmqlb.engine.allocate import StrategySettings, allocate, allocate_for
 from rmqlb.engine.allocate.rules import NAMES, RULES, WITHOUT_SETTINGS
 from rmqlb.engine.allocate.strategy import Settings
-from rmqlb.errors import EndpointError, UsageError
 from rmqlb.model.snapshot import Wanted
 from rmqlb.sources.opening import OPENERS, Access, open_source
 from rmqlb.sources.source_text import LIVE, LIVE_SCHEMES, check_source
 from rmqlb.verbs.strategies import KEYS, Strategies
-from rmqlb.version import __version__
 from rmqlb.views.report import FORMATS
 from tests.cli.test_bad_input import ALL
 from tests.support import replay_dashboard, replay_remoting

@@ -32,12 +32,7 @@ HOW: dict[str, Callable[[Any, Any], bool]] = {
 }
 
 
-SPOKEN = {
-    "shows": ("stdout", True),
-    "hides": ("stdout", False),
-    "says": ("stderr", True),
-    "omits": ("stderr", False),
-}
+SPOKEN = {"shows": ("stdout", True), "hides": ("stdout", False), "says": ("stderr", True), "omits": ("stderr", False)}
 
 
 def at(value: Any, steps: list[str]) -> Any:

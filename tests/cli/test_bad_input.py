@@ -121,9 +121,7 @@ def test_a_process_ends_the_same_way_and_says_that_an_argument_is_no_text(folder
 
 @every_case("flags", [("-o", "json"), ("-ojson",), ("--output", "json"), ("--output=json",)])
 @every_case("wrong", ["--bogus", "--add=-1"])
-def test_json_is_asked_for_in_every_spelling_even_of_a_line_that_cannot_be_parsed(
-    flags: tuple[str, ...], wrong: str
-) -> None:
+def test_json_is_asked_for_in_every_spelling_even_of_a_line_that_is_wrong(flags: tuple[str, ...], wrong: str) -> None:
     ran = run(PLAN, "-s", EXAMPLE, wrong, *flags)
     assert json.loads(ran.stderr)["error"]["exitCode"] == ran.code == USAGE
 

@@ -103,9 +103,7 @@ def test_the_active_context_is_read_and_shown(desk: Desk) -> None:
 
 @every_case("chosen", ["nothing", "flag", "environment", "user file"])
 @every_case("source", ["flag", "environment"])
-def test_a_source_on_the_line_or_in_the_environment_replaces_every_context(
-    chosen: str, source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_source_replaces_contexts(chosen: str, source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = TWO if chosen == "user file" else TWO.replace("context: here\n", "")
     other = "source: http://127.0.0.1:1, user: me, secret: env:MQ, source-timeout: 9s"
     Desk(tmp_path, monkeypatch).user(text.replace(f"source: {EXAMPLE}", other))
@@ -210,9 +208,7 @@ def test_of_two_users_the_stronger_layers_logs_in_and_gets_its_own_secret_only(d
             assert (found["value"], found["layer"]) == (who, layer)
             sent = who == "admin" and not flags
             assert ("no password for " + who in run(*SHOW, *flags, env=env).stderr) is not sent
-        assert all(
-            MINE in body.decode() or quote(MINE) in body.decode() or b"context" in body for body in replay.posted
-        )
+        assert all(MINE in one.decode() or quote(MINE) in one.decode() or b"context" in one for one in replay.posted)
 
 
 def test_commands_on_contexts_show_the_places_of_secrets_only(desk: Desk) -> None:

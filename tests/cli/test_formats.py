@@ -156,9 +156,7 @@ def test_one_explanation_and_all_of_them_have_one_shape() -> None:
 
 
 def test_the_code_at_the_end_of_a_line_is_the_one_to_explain() -> None:
-    said = run(
-        "plan-rebalance", "-s", SKEWED, "--topic", "Skewed", "--consumers", "a,a", "--add", "0"
-    ).stderr.splitlines()
+    said = run("plan-rebalance", "-s", SKEWED, "-t", "Skewed", "--consumers", "a,a", "--add", "0").stderr.splitlines()
     failed = run("show-route", "-s", EXAMPLE, "--topic", "Skewd").stderr.splitlines()[:1]
     codes = [line[line.rindex("[") :] for line in (*said, *failed) if line.endswith("]")]
     assert codes == ["[duplicate-client-id]", "[assumed-strategy]", "[topic-not-found]"]

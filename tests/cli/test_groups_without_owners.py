@@ -140,9 +140,7 @@ def test_who_may_read_what_by_pop_is_shown_live_and_offline(pop: tuple[Replay, .
         assert popped["queues"] == [queue | {"consumersBefore": before, "consumersAfter": [*before, "p2@1"]}]
 
 
-def test_show_owners_compares_what_brokers_assign_live_and_asks_nobody_offline(
-    pop: tuple[Replay, ...], tmp_path: Path
-) -> None:
+def test_show_owners_compares_assignments_live_and_asks_nobody_offline(pop: tuple[Replay, ...], tmp_path: Path) -> None:
     pulled = ",".join(
         f'{{"messageQueue":{{"brokerName":"broker-a","queueId":{i},"topic":"PullT"}},"mode":"PULL"}}' for i in range(2)
     )
@@ -368,9 +366,7 @@ def test_a_group_that_a_proxy_lists_is_neither_offline_nor_unowned(
 
 
 @pytest.mark.parametrize("brokers", ["java-svc"], indirect=True)
-def test_consumers_of_the_remoting_protocol_behind_a_proxy_share_the_queues(
-    brokers: tuple[Replay, ...], proxy: Replay
-) -> None:
+def test_remoting_consumers_behind_a_proxy_share_the_queues(brokers: tuple[Replay, ...], proxy: Replay) -> None:
     live = [*at(brokers), "--proxy", proxy.address, "-g", "java-svc"]
     owners = [queue["owners"]["AVG"] for queue in data_of("show-owners", *live, "--strategy", "AVG")["queues"]]
     assert owners == [["127.0.0.1@j1"]] * 2 + [["127.0.0.1@j2"]] * 2

@@ -49,9 +49,7 @@ def first(value: Any) -> str:
 
 
 @every_case(("key", "layer"), CELLS)
-def test_the_first_layer_that_has_a_value_sets_it(
-    key: str, layer: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_first_with_a_value_sets_it(key: str, layer: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     desk = Desk(tmp_path, monkeypatch)
     order = list(TABLE[key])
     layers = {other: TABLE[key][other] for other in order[order.index(layer) :]}

@@ -114,9 +114,7 @@ def test_odd_environments_change_nothing_but_letters(env: dict[str, str]) -> Non
     (("--color", "never"), {"FORCE_COLOR": "1", "RMQLB_COLOR": "always"}, False),
     (("--color", "auto"), {"FORCE_COLOR": "1", "RMQLB_COLOR": "never"}, True),
 ])  # fmt: skip
-def test_the_option_decides_on_colour_before_the_environment(
-    option: tuple[str, ...], env: dict[str, str], coloured: bool
-) -> None:
+def test_the_option_goes_before_the_environment(option: tuple[str, ...], env: dict[str, str], coloured: bool) -> None:
     assert ("\x1b[" in start(*PLAN, "-o", "table", *option, env=env).stdout) == coloured
 
 

@@ -131,9 +131,7 @@ RETRY_COMMANDS = [
 @every_case("command", RETRY_COMMANDS, ids=" ".join)
 @every_case("topics", [["T"], ["%RETRY%g", "T"], None])
 @every_case("named", ["", "-t T", "-t T -t %RETRY%g", "-t T -g g"])
-def test_the_retry_topic_is_taken_whatever_names_the_others(
-    command: tuple[str, ...], topics: list[str] | None, named: str
-) -> None:
+def test_the_retry_topic_is_always_taken(command: tuple[str, ...], topics: list[str] | None, named: str) -> None:
     def shown(*routes: str) -> tuple[set[str], list[str]]:
         text = snapshot_text(*routes, clientIds=["a@1", "b@1"], topics=topics)
         document = envelope_of(*command, "-s", "-", *options, stdin=text)

@@ -11,9 +11,7 @@ from typing import Any
 
 import pytest
 
-from rmqlb import MessageQueue, PublishingLoadBalancer, SendReport, publish_queues
-from rmqlb.engine.send.simulate import simulate_send
-from rmqlb.model.route import TopicRouteData
+from rmqlb import MessageQueue, PublishingLoadBalancer, SendReport, TopicRouteData, publish_queues, simulate_send
 from rmqlb.model.send_scenario import Failure, Moment, Reaction, SendScenario
 from rmqlb.model.snapshot import Wanted
 from rmqlb.sources.opening import Access, open_source
@@ -59,9 +57,7 @@ def place(row: dict[str, Any]) -> tuple[str, int]:
 
 
 @pytest.mark.parametrize("mode", ["local", "cluster"])
-def test_message_groups_are_stored_where_select_queue_says(
-    proxies: ClusterOfProxies, mode: str, tmp_path: Path
-) -> None:
+def test_message_groups_go_where_select_queue_says(proxies: ClusterOfProxies, mode: str, tmp_path: Path) -> None:
     topic = "Uneven"
     said = selected(proxies, topic, mode)
     before = stored(proxies, topic)
@@ -160,9 +156,7 @@ def test_the_simulated_attempts_go_to_the_same_brokers(death: Death) -> None:
     report = simulated(death)
     assert report.attempts is not None
     last = {attempt.message: attempt for attempt in report.attempts}
-    assert [last[number].broker_name for number in sorted(last)] == [
-        each.broker_name for each in death.sent[: death.back]
-    ]
+    assert [last[n].broker_name for n in sorted(last)] == [each.broker_name for each in death.sent[: death.back]]
     failed = [attempt for attempt in report.attempts if attempt.outcome != "SEND_OK"]
     assert [attempt.broker_name for attempt in failed] == [B]
     assert report.totals.lost == 0

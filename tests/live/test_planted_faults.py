@@ -352,9 +352,7 @@ def test_a_silent_link_is_named_and_its_consumer_is_not_frozen(planted: Lab) -> 
 
 
 @pytest.mark.slow
-def test_the_queues_of_an_orderly_consumer_that_was_killed_are_named_as_long_as_it_has_their_locks(
-    planted: Lab,
-) -> None:
+def test_queues_of_an_orderly_consumer_that_was_killed_are_named_as_long_as_it_has_their_locks(planted: Lab) -> None:
     """Brokers keep its locks for 60 s, so that no other consumer gets its queues."""
     assert grave(planted.diagnose([KILLED.group])[KILLED.group]) == []
     planted.own[KILLED.group].process.kill()

@@ -13,8 +13,7 @@ from itertools import pairwise
 
 import pytest
 
-from rmqlb import Attempt, Failure, Moment, Reaction, SendScenario, simulate_send
-from rmqlb.model.route import TopicRouteData
+from rmqlb import Attempt, Failure, Moment, Reaction, SendScenario, TopicRouteData, simulate_send
 
 from .producers import EVERY, KILLED, PAUSE_MS, Kill, RecordedAttempt, RecordedMessage, Recording
 
@@ -146,9 +145,7 @@ def test_rmqlb_reads_the_routes_that_the_producers_have(kill: Kill, recording: R
         assert tuple((queue.broker_name, queue.queue_id) for queue in route.publish_queues()) == queues
 
 
-def test_each_simulated_attempt_equals_the_recorded_one(
-    kill: Kill, recording: Recording, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_attempts_equal_the_recorded_ones(kill: Kill, recording: Recording, capsys: pytest.CaptureFixture[str]) -> None:
     parts = list(stretches(kill, recording))
     assert sum(len(part.messages) for part in parts) == len(recording.messages)
     assert {part.name for part in parts} == {"before", "dead", "after"}

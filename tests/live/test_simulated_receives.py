@@ -17,10 +17,9 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from rmqlb import MessageQueue
+from rmqlb import MessageQueue, UsageError
 from rmqlb.engine.simulate_receive.rules import again_after_us, broker_rules
 from rmqlb.engine.simulate_receive.simulate_receive import readable_queues, simulate_receive
-from rmqlb.errors import UsageError
 from rmqlb.model.simulate_receive import SECOND_US, QueueRate, ReceiveClient, ReceiveScenario
 from tests.support.builders import route
 

@@ -74,9 +74,7 @@ def _question(rng: random.Random, *, duplicate_queues: bool) -> Question:
     topic = rng.choice(TOPICS)
     names = rng.choice(BROKERS)
     brokers = rng.sample(names, min(len(names), rng.choice(SIZES)))
-    queues = [
-        (topic, broker, number) for broker in brokers for number in rng.sample(_numbers(rng), rng.choice((1, 2, 4, 8)))
-    ]
+    queues = [(topic, broker, n) for broker in brokers for n in rng.sample(_numbers(rng), rng.choice((1, 2, 4, 8)))]
     if duplicate_queues and queues and rng.random() < 0.1:
         queues += rng.choices(queues, k=2)
     rng.shuffle(queues)

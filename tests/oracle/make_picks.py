@@ -235,9 +235,7 @@ class Client:
 
     def ask(self, *fields: object) -> list[str]:
         """One line there and one line back; None is an empty field."""
-        words = [
-            "" if field is None else str(field).lower() if isinstance(field, bool) else str(field) for field in fields
-        ]
+        words = ["" if part is None else str(part).lower() if isinstance(part, bool) else str(part) for part in fields]
         assert self.java.stdin
         assert self.java.stdout
         self.java.stdin.write("\t".join(words) + "\n")

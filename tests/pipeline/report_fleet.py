@@ -30,9 +30,7 @@ def write_warehouse(folder: Path, rows: Rows, nights: Iterable[date] = (FIRST, B
         for row in own:
             unknown = set(row) - set(schema.names)
             assert not unknown, f"{t.name(table)} has no {unknown}"
-            by_day.setdefault(row["date"], []).append(
-                {field.name: row.get(field.name, _empty(field)) for field in schema}
-            )
+            by_day.setdefault(row["date"], []).append({f.name: row.get(f.name, _empty(f)) for f in schema})
         for day, found in by_day.items():
             part = folder / t.name(table) / f"date={day}"
             part.mkdir(parents=True)

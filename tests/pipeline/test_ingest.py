@@ -89,9 +89,7 @@ def test_what_cannot_be_read_is_rejected_with_its_reason(warehouse: Warehouse, t
 def test_two_clusters_of_one_name_are_both_rejected_with_both_paths(warehouse: Warehouse, tmp_path: Path) -> None:
     files = {"one.json": one(broker="a"), "two.json": one("2026-11-21T03:00:00Z", broker="b")}
     ingest_files(warehouse, write(tmp_path / "in", files), cluster="x")
-    found = {
-        Path(row["file"]["path"]).name: (Path(row["other"]).name, row["code"]) for row in rows(warehouse, Quarantine)
-    }
+    found = {Path(r["file"]["path"]).name: (Path(r["other"]).name, r["code"]) for r in rows(warehouse, Quarantine)}
     assert found == {"one.json": ("two.json", "name-conflict"), "two.json": ("one.json", "name-conflict")}
     assert rows(warehouse, Snapshots) == []
 

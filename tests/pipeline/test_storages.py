@@ -206,9 +206,7 @@ def two_workers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield address
 
 
-def test_hdfs_on_a_standalone_cluster_is_repaired_after_a_kill_in_each_stage(
-    hadoop: Hadoop, two_workers: str, local: tuple[Place, Path], tmp_path: Path
-) -> None:
+def test_hdfs_is_repaired(hadoop: Hadoop, two_workers: str, local: tuple[Place, Path], tmp_path: Path) -> None:
     """The same command is killed in ingest, then in judge, then ends; and once more with a report elsewhere."""
     conf = {"spark.executor.memory": "512m"}
     place = Place(f"{hadoop.uri}/wh", f"{hadoop.uri}/snapshots", lambda: hadoop.files("/wh"), two_workers, conf)

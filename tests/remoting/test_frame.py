@@ -99,9 +99,7 @@ def test_frames_are_those_that_java_writes(name: str) -> None:
 
 
 @given(st.data(), st.lists(COMMANDS, max_size=3), st.just(b"") | st.binary(max_size=40))
-def test_a_stream_gives_the_same_commands_and_error_however_it_is_cut(
-    data: st.DataObject, commands: list[RemotingCommand], garbage: bytes
-) -> None:
+def test_a_stream_may_be_cut_anywhere(data: st.DataObject, commands: list[RemotingCommand], garbage: bytes) -> None:
     stream = b"".join(map(encode_frame, commands)) + garbage
     whole = events([stream])
     assert whole[: len(commands)] == commands

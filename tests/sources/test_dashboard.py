@@ -364,9 +364,7 @@ def refused(context: ssl.SSLContext, scheme: str = "https", **settings: Any) -> 
     (CA.issue_cert("127.0.0.2"), "IP address mismatch"),
     (CA.issue_cert("127.0.0.1", not_before=LONG_AGO, not_after=LONG_AGO + dt.timedelta(days=9)), "has expired"),
 ])  # fmt: skip
-def test_a_server_that_cannot_be_trusted_is_asked_nothing(
-    certificate: trustme.LeafCert, reason: str, ca_file: str
-) -> None:
+def test_an_untrusted_server_is_asked_nothing(certificate: trustme.LeafCert, reason: str, ca_file: str) -> None:
     said = refused(served_by(certificate), ca_file=ca_file)
     assert said.startswith("TLS failed: ")
     assert reason in said

@@ -230,9 +230,7 @@ DIFFERENT: list[tuple[str, object, object]] = [
     ("text", "in_json", "in_yaml"),
     [*((*one, one[1]) for one in SAME), *((text, REFUSED, REFUSED) for text in NOWHERE), *DIFFERENT],
 )
-def test_every_reader_gives_the_same_but_where_yaml_is_another_language(
-    text: str, in_json: object, in_yaml: object
-) -> None:
+def test_readers_give_the_same_but_where_yaml_is_another_language(text: str, in_json: object, in_yaml: object) -> None:
     assert results(text) == [in_json, in_json, in_yaml]
     assert results("[1, ]") == [REFUSED, [1], [1]], "a comma too many"
 
@@ -452,9 +450,7 @@ def cases() -> Iterator[tuple[str, str, str, str | None]]:
 
 
 @every_case(("reader", "text", "problem", "hint"), cases(), ids=lambda value: repr(value)[:60])
-def test_a_wrong_text_is_one_line_that_says_where(
-    reader: str, text: str, problem: str, hint: str | None, tmp_path: Path
-) -> None:
+def test_a_wrong_text_says_where(reader: str, text: str, problem: str, hint: str | None, tmp_path: Path) -> None:
     path = tmp_path / "x"
     path.write_text(text, encoding="utf-8")
     path.chmod(0o600)

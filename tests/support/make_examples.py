@@ -78,9 +78,7 @@ def _route(sighting: RouteSighting) -> RouteSighting:
 def _group(group: ConsumerGroup, routes: list[TopicRouteData]) -> ConsumerGroup:
     """One more consumer of order-svc, another strategy of bill-svc, a slow consumer of audit-svc."""
     new = (Connection(JOINED, "127.0.0.1:51466", "JAVA", "V5_5_0"),) if group.group == "order-svc" else ()
-    views = tuple(
-        replace(view, seen=_later(view.seen), connections=(*view.connections, *new)) for view in group.views or ()
-    )
+    views = tuple(replace(v, seen=_later(v.seen), connections=(*v.connections, *new)) for v in group.views or ())
     then = replace(group, views=views, seen=_later(group.seen))
     owners = owners_at_rest(routes, Members(then.client_ids or (), STRATEGIES[group.group]))
     queues = {**group.queues}

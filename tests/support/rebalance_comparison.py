@@ -14,11 +14,9 @@ from itertools import pairwise, product
 from statistics import median
 from typing import Final, NamedTuple
 
-from rmqlb.engine.assignment.assign import Members
+from rmqlb import Event, GroupScenario, Members, MessageQueue, Timers
 from rmqlb.engine.rebalance.simulate import GroupSimulation
 from rmqlb.engine.record.compare import placed
-from rmqlb.model.group_scenario import Event, GroupScenario, Timers
-from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.simulate_rebalance import Interval
 
 from .recorded_groups import Intervals, Recording

@@ -13,9 +13,8 @@ from typing import Final
 
 import msgspec
 
+from rmqlb import BrokerData, MessageQueue, QueueData, TopicRouteData
 from rmqlb.model.group_scenario import Event, EventKind
-from rmqlb.model.message_queue import MessageQueue
-from rmqlb.model.route import BrokerData, QueueData, TopicRouteData
 from rmqlb.model.simulate_rebalance import Interval, OwnerState
 from tests.support.group_builders import interval
 

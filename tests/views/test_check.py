@@ -73,9 +73,7 @@ def must_be_valid(element: Element) -> None:
 
 
 def test_a_suite_is_a_rule_and_a_case_a_limit() -> None:
-    suites = [
-        {case.get("name", ""): " ".join(child.tag for child in case) for case in suite} for suite in junit(report())
-    ]
+    suites = [{case.get("name", ""): " ".join(one.tag for one in case) for case in suite} for suite in junit(report())]
     g, warns, waived, none = suites
     assert [*g] == [f"group {name}: {limit}" for name in ("g", "g2", "g3") for limit in ("idle", "minConsumers")]
     assert [*g.values()][:3] == ["failure", "", "error"]

@@ -5,10 +5,8 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from rmqlb.engine.send.simulate import simulate_send
-from rmqlb.engine.send.trials import simulate_trials
+from rmqlb import SendReport, simulate_send, simulate_trials
 from rmqlb.model.send_scenario import Failure, Moment, Reaction, Selector, SendScenario
-from rmqlb.model.simulate_send import SendReport
 from rmqlb.views.simulate_send import last_failed_ms, send_facts, send_gravity, send_settings
 from tests.cli.run import EXAMPLE, data_of, envelope_of, run
 from tests.support.builders import route
@@ -149,9 +147,7 @@ def test_two_sdks_are_compared_when_two_are_named() -> None:
     ("php-grpc", 10_000, "SDK php-grpc (rules of java-grpc 5.2.0)", "5.2.0"),
     ("php", 30_000, "client 5.5.0 (rules of 5.3.3 and newer)", "5.5.0"),
 ])  # fmt: skip
-def test_each_sdk_has_its_first_route_poll_and_names_its_rules(
-    sdk: str, first_ms: int, rules: str, nearest: str
-) -> None:
+def test_each_sdk_has_its_first_poll_and_names_its_rules(sdk: str, first_ms: int, rules: str, nearest: str) -> None:
     line = (*SEND, "--messages", "5", "--sdk", *sdk.split())
     assert data_of(*line)["scenario"]["firstPollMs"] == first_ms
     shown = run(*line, "-o", "plain")

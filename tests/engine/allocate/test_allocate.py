@@ -236,10 +236,7 @@ def settings(vector: dict[str, Any]) -> dict[str, Any]:
 
 def expected_of(vector: dict[str, Any]) -> dict[str, list[MessageQueue] | str]:
     expected = vector["expected"].items()
-    return {
-        i: queues_of(share) if isinstance(share, list) else share.get("message", share["error"])
-        for i, share in expected
-    }
+    return {i: queues_of(own) if isinstance(own, list) else own.get("message", own["error"]) for i, own in expected}
 
 
 def test_there_are_vectors_of_every_strategy_of_each_library() -> None:

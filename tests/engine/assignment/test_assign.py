@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import astuple, replace
 
-from rmqlb import AllocationError, MessageQueue, UsageError, allocate, assign_pop
+from rmqlb import AllocationError, MessageQueue, TopicRouteData, UsageError, allocate, assign_pop
 from rmqlb.engine.allocate import prepare
 from rmqlb.engine.allocate.rules import JAVA_CLASSES, WITHOUT_SETTINGS
 from rmqlb.engine.allocate.strategy import Settings
@@ -16,7 +16,6 @@ from rmqlb.engine.assignment.owners import owners_by_strategy
 from rmqlb.model.group import Connection, ConsumerGroup, MemberReport, MemberView, ProxyView, QueueState, Seen
 from rmqlb.model.message_queue import sort_queues
 from rmqlb.model.owners import ConsumerQueues, PopTopic, QueueOwners
-from rmqlb.model.route import TopicRouteData
 from rmqlb.model.snapshot import AssignmentAnswer, AssignmentQuestion
 from tests.support.builders import group, queues, route
 from tests.support.mismatches import every_case

@@ -5,11 +5,10 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from rmqlb import MessageQueue
+from rmqlb import DataError, MessageQueue
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.assignment import consumers, detect
 from rmqlb.engine.assignment.assign import Members, owners_at_rest
-from rmqlb.errors import DataError
 from rmqlb.model.group import (
     Connection,
     ConsumerGroup,
@@ -269,9 +268,7 @@ def test_a_class_or_settings_that_only_the_application_knows_are_not_guessed() -
     ({"a": AVG, "b": CIRCLE}, ["AVG"], []),  # diagnose's finding says what they run
     ({}, ["AVG"], []),
 ])  # fmt: skip
-def test_a_strategy_that_all_consumers_report_is_missed(
-    reported: dict[str, str], shown: list[str], codes: list[str]
-) -> None:
+def test_a_strategy_that_all_report_is_missed(reported: dict[str, str], shown: list[str], codes: list[str]) -> None:
     assert [finding.code for finding in detect.not_shown(group("a b", reports=reported), shown)] == codes
 
 
@@ -286,9 +283,7 @@ OBSERVED = dict(zip(queues(4, "b"), (QueueState(frozenset(ids)) for ids in ("a",
     ({"a": "AVG", "b": "CONFIG"}, OBSERVED, None),
     (BOTH, {}, None),
 ])  # fmt: skip
-def test_different_strategies_are_held_against_the_observed_owners_together(
-    reported: dict[str, str], states: States, expected: int | None
-) -> None:
+def test_mixed_strategies_meet_observed_owners(reported: dict[str, str], states: States, expected: int | None) -> None:
     """AVG gives a the queues 0 and 1, AVG_BY_CIRCLE gives b the queues 1 and 3; the other way round 0, 2 and 2, 3."""
     members = Members(("a", "b"), "CONSISTENT_HASH")
     assert detect.mixed_mismatches(reported, [route(b=4)], members, states) == expected

@@ -67,10 +67,7 @@ def named_checks() -> Iterator[tuple[str, JudgedPolicy]]:
         (Unread("groups", "b", "timeout"), "minConsumers"), (Unread("groups", "b", "timeout"), "minBrokers"),
         (Unread("name-server", "s:9876", "timeout"), "minConsumers"), (Unread("member", "g", "-", "x"), "minConsumers"),
     ):  # fmt: skip
-        yield (
-            f"{unread.what} unread, {limit}",
-            checked(cluster(members("x"), unread=(unread,)), {limit: 1}),
-        )
+        yield f"{unread.what} unread, {limit}", checked(cluster(members("x"), unread=(unread,)), {limit: 1})
     names = ("T", "%RETRY%g", "%DLQ%g", "RMQ_SYS_TRACE_TOPIC", "a", "c")  # a broker and a cluster are called a and c
     routes = tuple(route(name, a=1) for name in names)
     for limit in ("minBrokers", "minConsumers"):

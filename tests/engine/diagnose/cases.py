@@ -548,9 +548,7 @@ def lag_cases() -> Iterator[tuple[str, Case]]:
     }
     yield "a slow consumer among four", watched(four, does(four, "x", SLOW), says)
     looks = watched(PAIR)
-    lacking = [
-        changed(look, queues={q: s for q, s in look.groups["g"].queues.items() if q != X_FIRST}) for look in looks
-    ]
+    lacking = [changed(one, queues={q: s for q, s in one.groups["g"].queues.items() if q != X_FIRST}) for one in looks]
     yield "the last look lacks a queue", (*looks[:-1], lacking[-1])
     yield "only the last look has a queue", (*lacking[:-1], looks[-1])
     yield "the looks are not in the order of time", (looks[1], looks[0], looks[2])

@@ -7,6 +7,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from rmqlb import MessageQueue, TopicRouteData
 from rmqlb.engine.allocate.rules import JAVA_CLASSES, sdk_of_connection
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.assignment.assign import Members, assign
@@ -15,10 +16,8 @@ from rmqlb.engine.diagnose.evidence import GroupEvidence
 from rmqlb.engine.group import Group, assumption, gaps
 from rmqlb.model.diagnosis import Diagnosis
 from rmqlb.model.group import Connection, ConsumerGroup, MemberReport, MemberView, QueueState, Seen
-from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.process_queue import ConsumerEvidence
 from rmqlb.model.result import INFO
-from rmqlb.model.route import TopicRouteData
 from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting
 from tests.support.builders import route
 

@@ -5,16 +5,15 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from rmqlb import DataError, MessageQueue
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.diagnose import diagnose as engine
 from rmqlb.engine.diagnose.diagnose import diagnose, earlier_look, wants_another, with_stacks, worth_stacks
 from rmqlb.engine.diagnose.evidence import clock_of
 from rmqlb.engine.group import Group, assumption
 from rmqlb.engine.group_findings import group_findings
-from rmqlb.errors import DataError
 from rmqlb.model.diagnosis import ConsumerStacks, DiagnosedSample, Diagnosis
 from rmqlb.model.group import BROADCASTING
-from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.process_queue import ConsumerEvidence, ProcessQueue
 from rmqlb.model.snapshot import ClusterSnapshot
 from tests.engine.diagnose.cases import HEALTHY, PAIR, WATCHED_FAULTS, Looks

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import astuple, replace
 
+from rmqlb import MessageQueue, TopicRouteData
 from rmqlb.engine.allocate.rules import JAVA_CLASSES
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.assignment.assign import Members, owners_at_rest
@@ -15,8 +16,6 @@ from rmqlb.engine.plan.changes import Changes, NewBroker, QueueCount, change_mem
 from rmqlb.engine.plan.rebalance import Side, plan_rebalance
 from rmqlb.model.diff import GroupDiff, SnapshotDiff
 from rmqlb.model.group import Connection, ConsumerGroup, MemberReport, MemberView, QueueState
-from rmqlb.model.message_queue import MessageQueue
-from rmqlb.model.route import TopicRouteData
 from rmqlb.model.snapshot import ClusterSnapshot, Everything, RouteSighting, Unread
 from rmqlb.views.diff import diff_report
 from tests.support.builders import HERE, route

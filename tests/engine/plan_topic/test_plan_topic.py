@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from rmqlb import BrokerData, DataError, QueueData, TopicRouteData, UsageError
 from rmqlb.engine.plan.changes import Changes, NewBroker, QueueCount, change_routes
 from rmqlb.engine.plan.rebalance import Side, plan_rebalance
 from rmqlb.engine.plan_topic import (
@@ -22,11 +23,9 @@ from rmqlb.engine.plan_topic import (
 )
 from rmqlb.engine.send.sdk import sdk
 from rmqlb.engine.send.select_queue import key_queues
-from rmqlb.errors import DataError, UsageError
 from rmqlb.model.group import ConsumerGroup, QueueState, Seen
 from rmqlb.model.message_queue import MessageQueue, QueueName
 from rmqlb.model.plan_topic import Step, TopicChangePlan, WaitFor, WaitKind
-from rmqlb.model.route import BrokerData, QueueData, TopicRouteData
 from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting, Unread
 from tests.support.builders import HERE, group, queues, route, side
 from tests.support.mismatches import every_case

@@ -1,8 +1,6 @@
 from msgspec.structs import replace
 
-from rmqlb.engine.assignment.assign import Members
-from rmqlb.engine.rebalance.simulate import simulate_group
-from rmqlb.model.group_scenario import GroupScenario
+from rmqlb import GroupScenario, Members, simulate_group
 from tests.support.group_builders import us
 from tests.support.mismatches import every_case
 from tests.support.rebalance_comparison import TOLERANCE_US, alone, compared, disagreements, quantile

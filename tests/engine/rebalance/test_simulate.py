@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from rmqlb import MessageQueue, UsageError
 from rmqlb.engine.assignment.assign import Members, assign
 from rmqlb.engine.plan.changes import Changes, NewBroker, QueueCount, change_members, change_route
 from rmqlb.engine.plan.rebalance import Side, plan_rebalance
@@ -22,10 +23,8 @@ from rmqlb.engine.rebalance.simulate import (
     simulate_group_trials,
     summarise,
 )
-from rmqlb.errors import UsageError
 from rmqlb.model.group import Connection, ConsumerGroup, MemberView, QueueState
 from rmqlb.model.group_scenario import SECOND_US, TIMER_NAMES, Event, GroupScenario, Timers
-from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.route import TopicQueueMappingInfo, TopicRouteData
 from tests.engine.rebalance.groups import at, length, line, moments, owners_at_the_end, simulate, takeovers, trials
 from tests.support.builders import HERE, route, side

@@ -30,9 +30,7 @@ Row = dict[str, Any]
 FAILING, OTHERS = "a", ("b", "c")
 RETRIES = 2
 TRIALS = 5
-NOT_MODELLED = {
-    "hangs up": "a connection that is closed while its answer is awaited: the client notes it at once since 5.1.3"
-}
+NOT_MODELLED = {"hangs up": "closed while its answer is awaited: the client notes it at once since 5.1.3"}
 """Reactions that no scenario can ask for, and why: their rows are not compared."""
 ROWS, NOT_COMPARED = 301, 8
 
@@ -184,9 +182,7 @@ class Simulated:
 
 
 def named(row: Row) -> str:
-    settings = [
-        f"{name}={value}" for name, value in row["settings"].items() if (name, value) != ("sendMsgTimeout", 3000)
-    ]
+    settings = [f"{key}={value}" for key, value in row["settings"].items() if (key, value) != ("sendMsgTimeout", 3000)]
     where = ["everywhere"] * row["everywhere"] + ["fault"] * row["latencyFault"]
     return "-".join([row["version"], row["mode"], row["reaction"], *where, *settings])
 

@@ -8,12 +8,10 @@ from statistics import fmean
 import pytest
 from msgspec.structs import replace
 
-from rmqlb import UsageError, simulate_send, simulate_trials
+from rmqlb import DataError, MessageQueue, UsageError, simulate_send, simulate_trials
 from rmqlb.engine.conditions import parse_condition
 from rmqlb.engine.send.findings import SEND_FIGURES, try_on
 from rmqlb.engine.send.trials import estimate, quantile, student, wilson
-from rmqlb.errors import DataError
-from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.send_scenario import Failure, Latency, Moment, Selector, SendScenario
 from rmqlb.model.simulate_send import Estimate
 from tests.engine.send.scenarios import REFUSED, TIMEOUT
@@ -106,9 +104,7 @@ def test_named_trials_are_as_recorded(request: pytest.FixtureRequest) -> None:
         **{f"a message, seed {seed}": simulate_trials(route(a=1, b=1), replace(one, seed=seed), 2) for seed in (0, 2)},
     }  # fmt: skip
     fields = ("lost_share", "lost_messages", "losing_trials", "messages", "shares")
-    answers = {
-        name: [f"{field}: {digits(getattr(report, field))}" for field in fields] for name, report in named.items()
-    }
+    answers = {name: [f"{key}: {digits(getattr(report, key))}" for key in fields] for name, report in named.items()}
     assert_recorded(Path(__file__).with_name("trials.txt"), answers, request)
 
 

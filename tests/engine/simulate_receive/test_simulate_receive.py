@@ -10,6 +10,7 @@ from hypothesis import strategies as some
 from msgspec.json import encode
 from msgspec.structs import replace
 
+from rmqlb import BrokerData, DataError, QueueData, TopicRouteData, UsageError
 from rmqlb.engine.kernel import Clock
 from rmqlb.engine.simulate_receive.broker import IDLE_US, Message, ReviveService, TimerWheel
 from rmqlb.engine.simulate_receive.rules import (
@@ -32,8 +33,6 @@ from rmqlb.engine.simulate_receive.simulate_receive import (
     simulate_receive,
 )
 from rmqlb.engine.simulate_receive.simulation import MOST_FURTHER
-from rmqlb.errors import DataError, UsageError
-from rmqlb.model.route import BrokerData, QueueData, TopicRouteData
 from rmqlb.model.send_scenario import HOST_LOSS_US, REFUSED_US, Failure, Moment, Reaction
 from rmqlb.model.simulate_receive import (
     INVISIBLE_US,

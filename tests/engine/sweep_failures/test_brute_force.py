@@ -5,7 +5,7 @@ from itertools import combinations
 from hypothesis import given, settings
 from msgspec.structs import replace
 
-from rmqlb.engine.assignment.assign import Members
+from rmqlb import Members, TopicRouteData
 from rmqlb.engine.check import Measured, measure_topic, verdict
 from rmqlb.engine.plan.changes import Changes, change_members, change_routes
 from rmqlb.engine.plan.rebalance import Side, plan_rebalance
@@ -13,7 +13,6 @@ from rmqlb.engine.sweep_failures.cases import Failure, Thing
 from rmqlb.model.message_queue import sort_client_ids
 from rmqlb.model.plan import Summary
 from rmqlb.model.policy import FAILED, Limit
-from rmqlb.model.route import TopicRouteData
 from rmqlb.model.snapshot import ClusterSnapshot
 
 from .clusters import CLASSES, GROUP_LIMITS, ROOMS, TOPIC_LIMITS, clusters, every_loss, swept

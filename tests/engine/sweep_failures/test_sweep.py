@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from rmqlb import UsageError
+from rmqlb import FailureSweep, UsageError
 from rmqlb.engine.sweep_failures.cases import ZoneRule
 from rmqlb.engine.sweep_failures.sweep import Commands, sweep_snapshot
 from rmqlb.model.group import BROADCASTING
@@ -16,7 +16,6 @@ from rmqlb.model.process_queue import ConsumerEvidence
 from rmqlb.model.result import Finding
 from rmqlb.model.route import TopicQueueMappingInfo
 from rmqlb.model.snapshot import ClusterSnapshot, Unread
-from rmqlb.model.sweep_failures import FailureSweep
 from tests.support.recorded_answers import assert_recorded
 
 from .clusters import DAY, ROOMS, broker, cluster, clusters, consumers, policy, request, route, swept

@@ -16,7 +16,7 @@ from random import Random
 import msgspec
 from msgspec.structs import replace
 
-from rmqlb.engine.allocate import allocate
+from rmqlb import MessageQueue, allocate
 from rmqlb.engine.allocate.rules import CPP, GO, JAVA_CLASSES, sdk_of_connection
 from rmqlb.model.group import (
     CLUSTERING,
@@ -29,7 +29,6 @@ from rmqlb.model.group import (
     Seen,
 )
 from rmqlb.model.group_scenario import CONSUME_FROM_LAST_OFFSET
-from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.result import FORMAT_VERSION
 from rmqlb.model.route import PERM_READ, PERM_WRITE, BrokerData, QueueData, TopicRouteData
 from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting
