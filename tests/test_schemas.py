@@ -17,8 +17,7 @@ from rmqlb.views.envelope import Envelope, PrintedResult
 from rmqlb.views.formats.machine import as_json, envelope
 from rmqlb.views.json_schema import shapes_in
 from rmqlb.views.report import FORMATS, Report
-from tests.cli.configured import Desk
-from tests.cli.run import run
+from tests.cli.run import Desk, run
 from tests.support.any_value import any_of
 from tests.support.mismatches import every_case
 from tests.support.pages import DOCS, blocks

@@ -193,7 +193,7 @@ def test_every_command_has_transcripts_a_page_and_a_schema(command: CommandPage)
     # The other stages of the pipeline print the same result.
     if (command.path[0] != "pipeline" or command.name == "run") and name not in HELD_BY_TESTS:
         formats = {"table", "plain", "json"} if name in BASIC else {"json"}
-        assert formats - RECORDED[command.typed] == set(), "add them to tests/test_golden.py or test_golden_pipeline.py"
+        assert formats - RECORDED[command.typed] == set(), "add them to tests/test_golden.py"
     path = ROOT / "man" / "man1" / f"{command.page}.1"
     assert path.exists(), "run python -m tools.manual"
     page = path.read_text(encoding="utf-8")

@@ -11,8 +11,7 @@ import yaml
 from tests.support.mismatches import every_case
 from tests.support.replay_dashboard import Replay, dashboard
 
-from .configured import Desk, settings
-from .run import EXAMPLE, ROOT, Ran, data_of, run
+from .run import EXAMPLE, ROOT, Desk, Ran, data_of, run, settings
 
 CANARY = "c4nary/secret+4711"
 LOGIN = ("admin", CANARY)

@@ -19,8 +19,17 @@ from tests.support.mismatches import every_case
 from tests.support.replay_dashboard import Replay as Dashboard
 from tests.support.replay_dashboard import dashboard as serving_dashboard
 from tests.support.replay_dashboard import failure
-from tests.support.replay_proxy import captured, proxy_replay
-from tests.support.replay_remoting import Answer, Replay, at, cluster, refusal, remoting, success
+from tests.support.replay_remoting import (
+    Answer,
+    Replay,
+    at,
+    captured,
+    cluster,
+    proxy_replay,
+    refusal,
+    remoting,
+    success,
+)
 
 GROUP_COMMANDS = ("show-owners", "plan-rebalance --add 1", "simulate-rebalance --event 'crash #0@10s'", "plan-rollout")
 ROUTE, MEMBERS, STATS, RUNNING = 105, 203, 208, 307

@@ -13,8 +13,7 @@ from rmqlb.model.configuration import ActiveContext, Written
 from rmqlb.sources.opening import Access
 from tests.support.mismatches import every_case
 
-from .configured import Desk, settings
-from .run import EXAMPLE, run
+from .run import EXAMPLE, Desk, run, settings
 
 FLAG, ENVIRONMENT, CONTEXT, USER, DEFAULT = "flag", "environment", "context", "user file", "default"
 SEND = ("simulate-send", "-s", EXAMPLE, "--topic", "Skewed", "--messages", "1")

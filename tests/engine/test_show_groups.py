@@ -26,10 +26,9 @@ from rmqlb.model.snapshot import ClusterSnapshot, Unread
 from rmqlb.views.show_groups import consumers_report, groups_report, headline
 from tests.engine.check.clusters import cluster, members
 from tests.support.builders import HERE
-from tests.support.mismatches import every_case
+from tests.support.mismatches import assert_recorded, every_case
 from tests.support.odd_groups import ODD
 from tests.support.pages import ROOT
-from tests.support.recorded_answers import assert_recorded
 from tests.views.shown import on_a_terminal
 
 UNREAD = (Unread("members", "g", "timed out", "b"), Unread("member", "g", "late", "x"))

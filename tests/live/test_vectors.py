@@ -13,7 +13,7 @@ import pytest
 from tests.oracle.make_allocations import broker_lines, go_lines
 from tests.oracle.producers.make import SDKS, Sdk, answered, document
 from tests.oracle.producers.questions import questions
-from tests.support.vectors import vectors
+from tests.support.mismatches import vectors
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]
 

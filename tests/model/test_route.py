@@ -6,7 +6,7 @@ from rmqlb import DataError, MessageQueue, TopicRouteData, parse_route
 from rmqlb.model.message_queue import queue_order, sort_key, sort_queues, split
 from rmqlb.model.route import TopicQueueMappingInfo
 from tests.support.builders import route, short
-from tests.support.vectors import vectors
+from tests.support.mismatches import vectors
 
 VECTORS = list(vectors("publish"))
 

@@ -26,7 +26,7 @@ from msgspec import Struct
 from tests.support import maven
 from tests.support.synthetic.fleet import FleetShape, generate
 
-from .spark_servers import POLL, START_DEADLINE, standalone_master
+from .running import POLL, START_DEADLINE, standalone_master
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

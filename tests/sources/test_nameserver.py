@@ -22,8 +22,17 @@ from tests.support import replay_remoting as server
 from tests.support.mismatches import every_case
 from tests.support.replay_dashboard import Replay as Dashboard
 from tests.support.replay_dashboard import dashboard, failure
-from tests.support.replay_proxy import captured, grpc_port, proxy_replay
-from tests.support.replay_remoting import Answer, Fault, Replay, Turn, cluster, remoting
+from tests.support.replay_remoting import (
+    Answer,
+    Fault,
+    Replay,
+    Turn,
+    captured,
+    cluster,
+    grpc_port,
+    proxy_replay,
+    remoting,
+)
 
 NOW = datetime(2026, 11, 21, 2, 2, 7, tzinfo=UTC)
 ORDER_SVC = Wanted(group="order-svc")

@@ -23,8 +23,7 @@ from rmqlb.sources.formats.snapshot_file import to_document
 from rmqlb.views.formats.machine import as_json, as_yaml, envelope
 from rmqlb.views.report import Report
 from tests.support.any_value import SIMPLE, any_of
-from tests.support.mismatches import every_case
-from tests.support.vectors import captured_frames
+from tests.support.mismatches import captured_frames, every_case
 
 from .captures import dashboard_data, queue
 

@@ -12,8 +12,7 @@ from rmqlb.model.group import Seen
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.snapshot import ClusterSnapshot
 from tests.engine.diagnose.cases import BLOCKED, HEAD
-from tests.engine.diagnose.consuming import Doing, owned, watched
-from tests.engine.diagnose.running import Process, running
+from tests.engine.diagnose.running import Doing, Process, owned, running, watched
 from tests.support.builders import route
 from tests.support.make_examples import EXAMPLES, snapshot_json
 

@@ -13,7 +13,7 @@ from ssl import SSLContext
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from tests.support.figures import FIGURES
+from tests.support.mismatches import FIGURES
 
 CAPTURES = Path(__file__).parent.parent / "data" / "dashboard"
 KEYS = ("topic", "consumerGroup", "clientId", "address")

@@ -10,18 +10,26 @@ from msgspec.structs import replace
 from rmqlb.engine.allocate.rules import WITHOUT_SETTINGS
 from rmqlb.engine.assignment.assign import Members
 from rmqlb.engine.plan.rebalance import Side, over_places, plan_rebalance
-from rmqlb.model.group import States
+from rmqlb.model.group import QueueState, States
 from rmqlb.model.plan import Convergence, ObservedOwners, RebalancePlan, Rollout, RolloutChoice
 from rmqlb.model.result import Finding
 from rmqlb.views.formats.machine import as_csv
 from rmqlb.views.plan_rebalance import facts, headline, plan_report
 from rmqlb.views.plan_rollout import rollout_report
 from rmqlb.views.report import Report
-from tests.support.builders import route, side
+from tests.support.builders import queues, route, side
 from tests.support.group_builders import choice, trials
 from tests.support.mismatches import every_case
-from tests.support.states import seen
 from tests.views.shown import on_a_terminal
+
+
+def seen(*owners: str, lag: int = 0) -> States:
+    """The queues of broker x, with the owners of each in one text, and so many messages to read."""
+    return {
+        queue: QueueState(frozenset(ids.split()), broker_offset=lag, consumer_offset=0)
+        for queue, ids in zip(queues(len(owners), "x"), owners, strict=True)
+    }
+
 
 SAME = side("a b", route(x=4))
 NOBODY = Side(Members((), "AVG"), (route(x=4),))

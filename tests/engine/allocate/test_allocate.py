@@ -13,8 +13,7 @@ from rmqlb.engine.allocate.rules import JAVA_CLASSES, SDKS, WITHOUT_SETTINGS
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.model.message_queue import sort_client_ids, sort_queues
 from tests.support.builders import queues
-from tests.support.mismatches import every_case
-from tests.support.vectors import vectors
+from tests.support.mismatches import every_case, vectors
 
 ids = st.lists(st.text("abc10.@é\U0001f600￮", min_size=1, max_size=8), min_size=1, max_size=12)
 BROKERS = st.sampled_from(["a", "b-10", "b-9", "r@x"])

@@ -18,8 +18,7 @@ from rmqlb.model.message_queue import sort_queues
 from rmqlb.model.owners import ConsumerQueues, PopTopic, QueueOwners
 from rmqlb.model.snapshot import AssignmentAnswer, AssignmentQuestion
 from tests.support.builders import group, queues, route
-from tests.support.mismatches import every_case
-from tests.support.vectors import vectors
+from tests.support.mismatches import every_case, vectors
 
 CLIENTS = tuple(f"10.0.0.{number}@1" for number in range(1, 5))
 NO_QUEUE = "the topic has no readable queue"

@@ -19,8 +19,7 @@ from rmqlb.model.snapshot import Everything, Unread, Wanted
 from rmqlb.views.check import sentence
 from tests.engine.diagnose.running import Process, running
 from tests.support.builders import route, side
-from tests.support.mismatches import every_case
-from tests.support.recorded_answers import assert_recorded
+from tests.support.mismatches import assert_recorded, every_case
 
 from .clusters import DAY, checked, cluster, members, policy
 

@@ -15,8 +15,7 @@ from rmqlb.model.group import BROADCASTING, CONSUME_ACTIVELY, CONSUME_POP, Conne
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.process_queue import ConsumerEvidence, ConsumeStatus, ProcessQueue
 from rmqlb.model.snapshot import ClusterSnapshot, Unread, unread_link
-from tests.engine.diagnose.consuming import PER_S, Doing, Reporting, owned, stored, watched
-from tests.engine.diagnose.running import AT, Process, changed, running
+from tests.engine.diagnose.running import AT, PER_S, Doing, Process, Reporting, changed, owned, running, stored, watched
 from tests.support.builders import route
 
 Looks = tuple[ClusterSnapshot, ...]

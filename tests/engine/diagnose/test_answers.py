@@ -11,10 +11,8 @@ from rmqlb.model.diagnosis import Diagnosis, Explains, GroupCounts, GroupFinding
 from rmqlb.model.message_queue import queue_ranges
 from rmqlb.views.diagnose import sentence
 from tests.engine.diagnose.cases import FAULTS, HEALTHY, WATCHED_FAULTS, WATCHED_PAIRS, cases
-from tests.engine.diagnose.consuming import of_looks
-from tests.engine.diagnose.running import diagnosed, grave
-from tests.support.mismatches import every_case
-from tests.support.recorded_answers import assert_recorded
+from tests.engine.diagnose.running import diagnosed, grave, of_looks
+from tests.support.mismatches import assert_recorded, every_case
 
 MOST_FACTS = 10
 CODES = {code: {code} for code in (*FAULTS, *WATCHED_FAULTS)}

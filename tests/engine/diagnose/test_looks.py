@@ -17,9 +17,8 @@ from rmqlb.model.group import BROADCASTING
 from rmqlb.model.process_queue import ConsumerEvidence, ProcessQueue
 from rmqlb.model.snapshot import ClusterSnapshot
 from tests.engine.diagnose.cases import HEALTHY, PAIR, WATCHED_FAULTS, Looks
-from tests.engine.diagnose.consuming import earlier, watched
-from tests.engine.diagnose.running import AT, Process, changed, evidence_of, running
-from tests.support.recorded_answers import assert_recorded
+from tests.engine.diagnose.running import AT, Process, changed, earlier, evidence_of, running, watched
+from tests.support.mismatches import assert_recorded
 
 
 def over(*looks: ClusterSnapshot) -> Diagnosis:

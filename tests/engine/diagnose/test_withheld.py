@@ -14,8 +14,7 @@ from rmqlb.model.group import Connection, ConsumerGroup, MemberReport, QueueStat
 from rmqlb.model.process_queue import ConsumerEvidence, ConsumeStatus, ProcessQueue, PullLimits
 from rmqlb.model.snapshot import ClusterSnapshot, Unread
 from tests.engine.diagnose.cases import FAULTS, WATCHED_FAULTS, WATCHED_PAIRS, Looks, missing, without_list
-from tests.engine.diagnose.consuming import of_looks
-from tests.engine.diagnose.running import changed, grave
+from tests.engine.diagnose.running import changed, grave, of_looks
 
 Withhold = Callable[[ClusterSnapshot], ClusterSnapshot]
 KINDS = (ConsumerGroup, MemberReport, QueueState, Connection, ConsumerEvidence, PullLimits, ConsumeStatus, ProcessQueue)

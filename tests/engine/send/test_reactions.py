@@ -22,8 +22,7 @@ from rmqlb.engine.send.simulate import producer_of
 from rmqlb.model.send_scenario import STATUSES
 from rmqlb.sources.response_codes import response_code
 from tests.support.builders import route
-from tests.support.mismatches import every_case
-from tests.support.vectors import FOLDER
+from tests.support.mismatches import FOLDER, every_case
 
 Row = dict[str, Any]
 

@@ -25,9 +25,7 @@ from rmqlb.errors import DataError, RmqlbError, UsageError
 from rmqlb.model.route import BrokerData, QueueData, TopicQueueMappingInfo, TopicRouteData
 from tests.engine.send.scenarios import REFUSED, TWO, UNSAFE, sent
 from tests.support.builders import route
-from tests.support.mismatches import every_case
-from tests.support.recorded_answers import assert_recorded
-from tests.support.vectors import vectors
+from tests.support.mismatches import assert_recorded, every_case, vectors
 
 VECTORS = list(vectors("producers"))
 PAIR = [MessageQueue("T", broker, number) for broker in "ab" for number in range(2)]

@@ -16,8 +16,7 @@ from rmqlb.model.send_scenario import Failure, Latency, Moment, Selector, SendSc
 from rmqlb.model.simulate_send import Estimate
 from tests.engine.send.scenarios import REFUSED, TIMEOUT
 from tests.support.builders import route
-from tests.support.mismatches import every_case
-from tests.support.recorded_answers import assert_recorded
+from tests.support.mismatches import assert_recorded, every_case
 
 THREE = route(a=4, b=4, c=4)
 SAMPLES = Latency("samples", (500, 1000, 4000))

@@ -13,8 +13,7 @@ from rmqlb.engine.send.java import MASK, JavaRandom, hash_code, map_order
 from rmqlb.engine.send.profile import profile_of
 from rmqlb.model.route import QueueData, TopicRouteData
 from tests.support.builders import queues
-from tests.support.mismatches import every_case
-from tests.support.vectors import vectors
+from tests.support.mismatches import every_case, vectors
 
 
 def queues_of(vector: dict[str, Any]) -> list[MessageQueue]:

@@ -20,8 +20,7 @@ from rmqlb.engine.plan.rebalance import Side, plan_rebalance
 from rmqlb.engine.size_group.sizes import future_ids
 from rmqlb.model.size_group import GroupSize
 from tests.support import builders
-from tests.support.mismatches import every_case
-from tests.support.recorded_answers import assert_recorded
+from tests.support.mismatches import assert_recorded, every_case
 
 Topics = Sequence[Sequence[MessageQueue]]
 Work = Mapping[MessageQueue, float]
