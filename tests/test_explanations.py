@@ -109,11 +109,8 @@ def test_every_code_is_explained_and_every_explanation_is_of_a_code(kind: str) -
     assert set(of_kind(kind)) - set(used) == set(), "nothing has these codes any more"
 
 
-def test_every_exit_code_is_explained() -> None:
+def test_every_exit_code_is_explained_and_a_code_means_one() -> None:
     assert set(of_kind("exit")) == {str(code.value) for code in ExitCode}
-
-
-def test_a_code_means_one_exit_code() -> None:
     for each in USED:
         if each.kind == "error":
             assert CATALOGUE[each.code].exit_code == each.exit, each.where

@@ -202,11 +202,8 @@ def test_every_command_has_transcripts_a_page_and_a_schema(command: CommandPage)
     assert result_of(" ".join(command.path)) is not None, "give it a line in rmqlb/cli/results.py"
 
 
-def test_every_result_is_of_commands() -> None:
+def test_every_result_is_of_commands_and_the_changelog_begins_with_the_version() -> None:
     assert {name for result in RESULTS for name in result.commands} <= {" ".join(each.path) for each in SINGLE}
-
-
-def test_the_changelog_begins_with_the_version() -> None:
     versions = re.findall(r"^## (\S+)", CHANGELOG, re.MULTILINE)
     assert versions[0] in (__version__, "Unreleased")
     assert __version__ in versions[:2]

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from rmqlb.cli.results import RESULTS
 from rmqlb.views.json_schema import json_schema
-from tests.cli.run import run
 from tests.support.mismatches import every_case
 from tests.support.pages import ROOT
 
@@ -143,9 +142,3 @@ def test_a_planted_word_is_found(planted: str) -> None:
 def test_each_exception_is_needed() -> None:
     texts = [path.read_text("utf-8") for glob in _GLOBS for path in sorted(ROOT.glob(glob)) if path.is_file()]
     assert [right for right in RIGHT if not any(re.search(right, text, re.MULTILINE) for text in texts)] == []
-
-
-def test_results_call_a_reading_a_sample() -> None:
-    keys = {key for result in RESULTS for key in re.findall(r'"(\w+)":', run("schema", result.name).stdout)}
-    assert {"samples", "sample", "failedSamples"} <= keys
-    assert {key for key in keys if re.search("[lL]ook", key)} == set()

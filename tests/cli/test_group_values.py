@@ -201,16 +201,13 @@ def test_rates_are_of_a_topic_or_of_each() -> None:
     }
 
 
-def test_a_rollouts_members_are_named_or_all() -> None:
+def test_a_rollouts_members_are_named_or_all_and_their_ids_change_as_processes_name_themselves() -> None:
     assert rollout_values.restarted([], IDS) is None
     assert rollout_values.restarted([A, "ALL"], IDS) is None
     assert rollout_values.restarted(["all"], ("all", "x")) == ("all",)
     assert rollout_values.restarted([C, "192*", A], IDS) == (A, B, C)
     assert rollout_values.order_of([C, A]) == (C, A)
     assert rollout_values.order_of(None) is None
-
-
-def test_a_rollouts_ids_change_as_processes_name_themselves() -> None:
     changed, findings = rollout_values.ids_afterwards((A, B), IDS, None)
     assert (changed, [finding.code for finding in findings]) == ({A: "10.0.0.5@7#101"}, ["new-ids"])
     assert rollout_values.ids_afterwards((A, B), IDS, "same") == ({}, ())

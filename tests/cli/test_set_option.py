@@ -59,12 +59,6 @@ def test_a_wrong_value_is_refused_by_the_name_of_its_setting(command: str, name:
     assert f"--set {name}=nonsense,," in ran.stderr.replace(": nonsense", "=nonsense") or name in NAMED_OTHERWISE
 
 
-def test_an_option_that_became_a_setting_is_named() -> None:
-    for option, hint in (("--trial", "write --set trial=K"), ("--heartbeat", "write --set heartbeat=TIME")):
-        failed = error_of(run(*REBALANCE, option, "3").stderr)
-        assert (failed.message, failed.hint) == (f"no such option: {option}", hint)
-
-
 def test_a_change_ends_with_the_owners_that_its_plan_has() -> None:
     for change in (
         ("--scale-to", "5"),

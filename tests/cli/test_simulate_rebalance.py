@@ -13,7 +13,6 @@ BASE = (*SOURCE, "--group", "order-svc")
 JOIN = ("--event", "join 192.0.2.2@inst3@30s")
 CRASH = ("--event", "crash 192.0.2.2@inst1@30s")
 RESTART = ("--event", "restart-broker broker-b@30s, down 1m")
-GROUPS = ("audit-svc", "bill-svc", "order-svc")
 
 
 def data(*args: str, base: tuple[str, ...] = BASE) -> Any:
@@ -75,14 +74,6 @@ def test_the_pictures_are_written_whole(tmp_path: Path) -> None:
 
 
 # Several groups, and the producers of their topics.
-
-
-def test_each_group_is_simulated_as_if_it_were_alone() -> None:
-    every = data("-g", "*", *RESTART, base=SOURCE)["groups"]
-    assert every == [data("-g", group, *RESTART, base=SOURCE) for group in GROUPS]
-    named = ("-g", "audit-svc", "-g", "bill-*", "-g", "order-svc")
-    assert data(*named, *RESTART, base=SOURCE)["groups"] == every
-    assert [group["group"] for group in data("-g", "bill-*", *RESTART, base=SOURCE)["groups"]] == ["bill-svc"]
 
 
 def test_the_summary_is_the_sum_of_its_parts() -> None:

@@ -120,16 +120,13 @@ def test_everything_else_is_shown_at_once(arguments: tuple[str, ...], lines: int
     assert not (tmp_path / "kept").exists()
 
 
-def test_nothing_is_paged_in_a_pipe_or_without_a_pager(kept: Path) -> None:
+def test_nothing_is_paged_in_a_pipe_and_findings_and_the_exit_code_come_after_the_pager(kept: Path) -> None:
     done = start(*LONG, "-o", "table", env={"RMQLB_PAGER": keeping(kept), "LINES": "3"})
     assert (done.code, kept.exists(), LAST in done.stdout) == (0, False, True)
     for none in ("", "cat", "no-such-program --wide"):
         with OnTerminal(*LONG, "-q", env={"RMQLB_PAGER": none}, lines=20) as terminal:
             assert terminal.end() == 0
         assert LAST in terminal.lines[-1]
-
-
-def test_findings_and_the_exit_code_come_after_the_pager(kept: Path) -> None:
     arguments = ("plan-rebalance", "-s", EXAMPLE, "-g", "order-svc", "--add", "1", "--fail-on", "moved>0")
     with OnTerminal(*arguments, env={"RMQLB_PAGER": keeping(kept)}) as terminal:
         assert terminal.end() == 3

@@ -22,11 +22,8 @@ def kept(lines: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     return [json.loads(json.dumps(line)) for line in lines]
 
 
-def test_the_go_client_allocates_as_written_down() -> None:
+def test_the_go_client_and_the_broker_answer_as_written_down() -> None:
     assert kept(go_lines()) == list(vectors("go-allocate"))
-
-
-def test_the_broker_allocates_and_answers_as_written_down() -> None:
     pops, asked = broker_lines()
     assert kept(pops) == list(vectors("pop-allocate"))
     assert kept(asked) == list(vectors("query-assignment"))

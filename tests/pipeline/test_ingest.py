@@ -153,15 +153,12 @@ def test_a_silent_cluster_is_a_finding_and_a_violation(warehouse: Warehouse, tmp
         read_expected(str(expected))
 
 
-def test_inputs_that_stand_for_nothing(tmp_path: Path) -> None:
+def test_inputs_that_stand_for_nothing_and_labels_of_a_path(tmp_path: Path) -> None:
     (tmp_path / ".hidden").touch()
     for given in (tmp_path, tmp_path / "none", tmp_path / "*.json"):
         with pytest.raises(DataError, match="there is no file to read"):
             find_files([str(given)])
     assert find_files(["s3a://bucket/x"]) == ([], ["s3a://bucket/x"])
-
-
-def test_labels_of_a_path() -> None:
     unit = "/d/cluster=a/date=2026-11-20/cluster=b"
     found = labels(f"{unit}/group=g%2Fh/x.json")
     assert (found.cluster, found.date, found.group, found.unit) == ("b", date(2026, 11, 20), "g/h", unit)

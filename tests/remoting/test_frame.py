@@ -154,12 +154,9 @@ def test_a_capture_is_one_response_that_says_what_the_manifest_and_its_header_sa
         FIGURES["places where captured frames were cut"] += 1
 
 
-def test_captures_follow_one_another_and_each_has_a_name_of_its_own() -> None:
+def test_captures_follow_one_another_and_binary_ones_say_what_the_json_ones_say() -> None:
     assert FrameDecoder().feed(b"".join(one.frame for one in CAPTURES)) == [decoded(one) for one in CAPTURES]
     assert len({one.name for one in CAPTURES}) == len(CAPTURES) == 54
-
-
-def test_binary_answers_say_what_the_json_answers_say() -> None:
     for name in ("route-missing", "order-conf", "b0-consumer-ids-missing"):
         binary, text = (decoded(capture(f"{folder}5.5.0-{name}")) for folder in ("binary/", ""))
         assert binary == text

@@ -187,13 +187,10 @@ def test_stack_traces_are_asked_for_by_name() -> None:
     assert asked == [f"GET {RUNNING}?consumerGroup=g&clientId=x&jstack=true"]
 
 
-def test_no_broker_that_answers_is_an_error() -> None:
+def test_no_broker_that_answers_is_an_error_and_owners_are_only_asked_for_when_wanted() -> None:
     with dashboard(replay_of(a=failure("connect to A failed"), b=failure("connect to B failed"))) as replay:
         message = endpoint_error(replay.url, G)
     assert message == f"{replay.url}: no broker reports the consumers of group g: connect to B failed"
-
-
-def test_who_owns_what_is_only_asked_when_it_is_wanted() -> None:
     with dashboard() as replay:
         group = fetch(replay, replace(ORDER_SVC, owners=False)).group("order-svc")
     assert (group.client_ids, group.queues, group.reports) == (IDS, {}, {})
@@ -265,22 +262,16 @@ def asking_login(*, is_old: bool = False, post_fault: Fault | None = None, **fau
     return replay
 
 
-def test_a_dashboard_gets_the_login_once_in_its_own_form() -> None:
+def test_a_login_is_sent_once_where_it_is_asked_for_and_without_credentials_is_an_error() -> None:
     with dashboard(asking_login()) as new, dashboard(asking_login(is_old=True)) as old:
         source(new.url, ADMIN).fetch(Wanted(group="order-svc"))
         source(old.url, ADMIN).fetch(SKEWED)
     assert [json.loads(body) for body in new.posted] == [{"username": "admin", "password": PASSWORD}]
     assert parse_qs(old.posted[-1].decode()) == {"username": ["admin"], "password": [PASSWORD]}
     assert {asked for asked in (*new.asked, *old.asked) if not asked.startswith("GET ")} == {f"POST {LOGIN}"}
-
-
-def test_a_dashboard_that_does_not_ask_is_not_told() -> None:
     with dashboard() as replay:
         source(replay.url, Credentials("admin", lambda: pytest.fail("nobody asked for the password"))).fetch(SKEWED)
     assert (replay.posted, replay.asked) == ([], [f"GET {ROUTE}?topic=Skewed"])
-
-
-def test_without_credentials_the_error_says_how_to_give_them() -> None:
     with dashboard(asking_login()) as replay:
         error = error_of(replay.url, SKEWED)
     assert (error.code, error.message) == ("login-needed", f"{replay.url} asks for a login")

@@ -73,16 +73,13 @@ def test_one_route_is_the_same_in_every_form(name: str, written: Writer) -> None
         assert snapshot.routes["Skewed"].seen.where == each
 
 
-def test_a_route_that_does_not_name_its_topic_needs_to_be_told() -> None:
+def test_a_route_needs_the_name_of_its_topic_and_a_mapping_has_them_all(written: Writer) -> None:
     path = dashboard_path("route-Skewed")
     for wanted in (Wanted(), Wanted(topics=("Skewed", "OrderEvents"))):
         with pytest.raises(DocumentError) as caught:
             read(path, wanted)
         assert caught.value.message == f"{path} is the route of one topic and does not name it"
         assert caught.value.hint == "say which: --topic NAME"
-
-
-def test_a_mapping_of_topics_to_routes_names_them_all(written: Writer) -> None:
     path = written(b'{"A":' + ROUTE + b',"B":' + ROUTE.replace(b'"a"', b'"b"') + b"}")
     snapshot = read(path)
     assert {topic: brokers(snapshot, topic) for topic in snapshot.routes} == {"A": {"a": 2}, "B": {"b": 2}}
@@ -232,13 +229,10 @@ def test_the_table_and_the_json_of_one_route_agree(name: str) -> None:
     assert from_json.subscribe_queues()
 
 
-def test_a_stack_trace_gives_its_reason() -> None:
+def test_a_stack_trace_gives_its_reason_and_a_table_has_either_line_end() -> None:
     reason = "CODE: 17  DESC: No topic route info in name server for the topic: NoSuchTopic"
     for version in ("4.9.7", "5.5.0"):
         assert failed_command(mqadmin_text(f"{version}-topicRoute-NoSuchTopic.stderr")) == reason
-
-
-def test_a_table_is_read_with_either_line_end_and_an_indented_heading() -> None:
     for line_end in ("\n", "\r\n"):
         text = (" " + HEADER + ROW + "-----").replace("\n", line_end)
         [data], [broker] = table(text).queue_datas, table(text).broker_datas

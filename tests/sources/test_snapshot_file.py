@@ -136,22 +136,16 @@ def test_what_is_left_out_or_null_is_unknown_and_what_is_empty_is_empty() -> Non
     assert only_group(clientIds=[]).client_ids == ()
 
 
-def test_parts_without_a_time_take_the_snapshots_and_a_time_without_a_zone_is_utc() -> None:
+def test_parts_have_a_time_and_a_name_and_only_wanted_ones_are_kept() -> None:
     group = {"group": "g", "seen": {"where": "x", "at": "2026-11-01T02:00:00"}}
     data = {"topics": [{"topic": "T", "route": {}}], "groups": [group]}
     found = read(snapshot_text(data, source={"takenAt": "2026-11-01T00:00:00"}))
     assert found.routes["T"].seen == Seen("stdin", datetime(2026, 11, 1, tzinfo=UTC))
     assert found.taken_at == datetime(2026, 11, 1, tzinfo=UTC)
     assert found.group("g").seen == Seen("x", datetime(2026, 11, 1, 2, tzinfo=UTC))
-
-
-def test_a_part_that_was_not_read_has_a_name() -> None:
-    found = read(snapshot_text({"unread": [{"what": "group g", "reason": "timed out"}]})).unread
-    assert found == (Unread("other", "group g", "timed out"),)
+    unread = read(snapshot_text({"unread": [{"what": "group g", "reason": "timed out"}]})).unread
+    assert unread == (Unread("other", "group g", "timed out"),)
     assert "has a name" in problem(snapshot_text({"unread": [{"kind": "group", "reason": "timed out"}]})).message
-
-
-def test_only_the_wanted_group_and_its_topics_are_kept() -> None:
     snapshot = read(EXAMPLE.read_text(), Wanted(group="bill-svc"))
     assert (list(snapshot.groups), list(snapshot.routes)) == (["bill-svc"], ["Skewed"])
 

@@ -299,13 +299,10 @@ def test_a_fault_that_may_pass_is_asked_again_on_fresh_connections(
         assert len(replay.requests) == 7
 
 
-def test_a_refused_connection_is_tried_again(waiting: WireSettings, slept: list[float]) -> None:
+def test_a_refused_connection_is_tried_again_within_the_deadline(waiting: WireSettings, slept: list[float]) -> None:
     with server.refusing_address() as address, client(waiting) as opened:
         assert problem(opened, address) == "cannot connect: Connection refused"
     assert slept == [0.1, 0.2]
-
-
-def test_a_wait_that_would_pass_the_deadline_ends_the_call(slept: list[float]) -> None:
     settings = replace(SETTINGS, timeout=0.3, retries=20, sleep=slept.append, jitter=lambda: 1.0)
     with talking(replay := Replay(faults={"*": server.closed}), settings) as opened:
         assert problem(opened, replay.address) == CLOSED

@@ -180,14 +180,11 @@ def test_the_first_line_is_the_best_way_and_its_cost() -> None:
     assert (shown.grave, shown.closing) == ("warning", ("2 ways tried, 20 trials each",))
 
 
-def test_a_choice_that_does_not_converge_says_so() -> None:
+def test_choices_have_their_figures_and_one_that_does_not_converge_says_so() -> None:
     shown = rollout_report(rollout(choice(trials(20, 18), "abc", best=True, takes_ms=None)))
     assert shown.facts[0].startswith("g, restart of 3 consumers: does not always converge")
     assert shown.facts[1].endswith(" · 18 of 20 trials converged")
     assert shown.grave == "error"
-
-
-def test_choices_have_their_figures_and_unknown_ones_are_empty() -> None:
     table = rollout_report(rollout(BEST, choice(trials(20, 3), takes_ms=None))).only(("choices",)).table
     first, second = csv.DictReader(io.StringIO(as_csv(table), newline=""))
     assert " ".join(first.values()) == "sorted 1 30000 15000 90000 2000 3000 5000 1000 1000 1000 9 20 20 best"

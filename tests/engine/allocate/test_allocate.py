@@ -81,14 +81,6 @@ def test_an_empty_client_id_is_refused_first_and_an_empty_group_has_no_shares(st
         allocate(strategy, queues(1), [], consumer_idcs=["r"])
 
 
-def test_an_inner_config_without_a_list_throws_only_where_java_calls_it() -> None:
-    zones = {"broker_zones": {"broker-a": "z1"}, "client_zones": {"near": "z1", "far": "z2"}}
-    arguments = ("MACHINE_ROOM_NEARBY", queues(2), ["near", "far"])
-    assert allocate_for("far", *arguments, inner="CONFIG", **zones) == []  # type: ignore[arg-type]
-    with pytest.raises(AllocationError):
-        allocate_for("near", *arguments, inner="CONFIG", **zones)  # type: ignore[arg-type]
-
-
 @given(some_queues, ids, st.randoms(use_true_random=False))
 def test_queues_with_distinct_ids_have_one_owner(mqs: list[MessageQueue], members: list[str], random: Random) -> None:
     mixed, others = random.sample(mqs, len(mqs)), random.sample(members, len(members))

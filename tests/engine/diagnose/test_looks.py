@@ -35,14 +35,11 @@ def test_each_look_says_where_and_when() -> None:
     assert len(over(replace(HEALTHY, groups={}), HEALTHY).samples) == 1
 
 
-def test_a_look_has_the_time_of_its_snapshot_unless_it_has_its_own() -> None:
+def test_a_look_has_a_time_and_stack_traces_stand_in_the_diagnosis() -> None:
     own = datetime(2026, 11, 21, 3, tzinfo=UTC)
     for at, expected in ((None, AT), (own, own)):
         seen = replace(HEALTHY.groups["g"].seen, at=at)
         assert earlier_look(changed(HEALTHY, seen=seen), "g").seen.at == expected
-
-
-def test_stack_traces_stand_in_the_diagnosis() -> None:
     assert over(HEALTHY).stacks is None
     asked = with_stacks(HEALTHY, "g", {"y": ("at T.take",), "gone": ()})
     assert over(asked).stacks == (ConsumerStacks("y", ("at T.take",)),)

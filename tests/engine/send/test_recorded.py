@@ -17,9 +17,10 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from rmqlb import Failure, Latency, MessageQueue, Moment, Reaction, RmqlbError, SendReport, SendScenario, simulate_send
+from rmqlb import Failure, Latency, Moment, Reaction, RmqlbError, SendReport, SendScenario, simulate_send
 from rmqlb.engine.send.profile import PROFILES
 from rmqlb.engine.send.sdk import sdk, simulated
+from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.route import BrokerData, QueueData, TopicRouteData
 from rmqlb.model.send_scenario import STATUSES, Selector
 from tests.engine.send.scenarios import ERROR, READ_ONLY, REFUSED, THREE, TIMEOUT, TWO, S, sent

@@ -130,21 +130,15 @@ def test_students_t_is_that_of_the_tables_and_its_expansion_has_four_terms() -> 
         assert student(degrees, confidence=erf(sqrt(2))) == pytest.approx(expected, rel=1e-12)
 
 
-def test_wilsons_interval_to_the_digit() -> None:
-    """z² / n is 0.384146; √(0.25 × 0.384146 + 0.384146² / 4) / 1.384146 = 0.263407."""
+def test_intervals_are_those_of_wilson_and_student_and_quantiles_are_values_that_occurred() -> None:
+    # z² / n is 0.384146; √(0.25 × 0.384146 + 0.384146² / 4) / 1.384146 = 0.263407.
     half = wilson(5, 10)
     assert (half.low, half.high) == pytest.approx((0.236593, 0.763407), abs=1e-6)
     assert (wilson(0, 7).low, wilson(7, 7).high) == (0.0, 1.0)
     other = wilson(5, 10, confidence=0.99)  # z = 2.575829: z² / n is 0.663490
     assert (other.low, other.high) == pytest.approx((0.184234, 0.815766), abs=1e-5)
-
-
-def test_equal_values_have_no_spread_and_close_values_lose_no_digits() -> None:
     assert estimate([0.1] * 1000, 1.0) == Estimate(0.1, 0.1, 0.1)
     close = estimate([1e9, 1e9 + 1e-3])
     assert close.high - close.low == pytest.approx(2 * 12.706 * 0.0005, rel=1e-3)
-
-
-def test_quantiles_are_values_that_occurred() -> None:
     counts = Counter({10: 50, 20: 45, 30: 5})
     assert [quantile(counts, share) for share in (0.5, 0.51, 0.95, 0.951, 1)] == [10, 20, 20, 30, 30]

@@ -132,12 +132,17 @@ def test_named_sweeps_are_as_recorded(request: pytest.FixtureRequest) -> None:
     assert_recorded(Path(__file__).with_name("sweeps.txt"), answers, request)
 
 
-def test_a_zone_with_nothing_in_it_is_refused() -> None:
+def test_too_many_pairs_and_a_zone_with_nothing_in_it_are_refused() -> None:
     with pytest.raises(UsageError) as raised:
         swept(two_brokers(), zones=(ZoneRule("az9", "10.9.*"),))
     assert raised.value.message == "zone az9: 10.9.* matches no consumer, broker or address"
     with pytest.raises(UsageError, match="zone b"):
         swept(two_brokers(), zones=(ZoneRule("a", "*"), ZoneRule("b", "10.0.0.1")))
+    ids = [f"10.{n // 60000}.{n // 250 % 240}.{n % 250}@a" for n in range(3300)]
+    snapshot = two_brokers(ids)
+    with pytest.raises(UsageError) as raised:
+        swept(snapshot, limited(minConsumers=1), kinds=("consumer",))
+    assert raised.value.code == "too-many-cases"
 
 
 def test_groups_divided_among_processes_come_to_the_same() -> None:
@@ -146,14 +151,6 @@ def test_groups_divided_among_processes_come_to_the_same() -> None:
     groups = [consumers(f"g{at}", IDS, ["T"], strategy) for at, strategy in enumerate(strategies)]
     snapshot = cluster(groups, [route("T", brokers, [4, 3])])
     assert swept(snapshot, jobs=2) == swept(snapshot)
-
-
-def test_too_many_pairs_are_refused_and_single_losses_are_not() -> None:
-    ids = [f"10.{n // 60000}.{n // 250 % 240}.{n % 250}@a" for n in range(3300)]
-    snapshot = two_brokers(ids)
-    with pytest.raises(UsageError) as raised:
-        swept(snapshot, limited(minConsumers=1), kinds=("consumer",))
-    assert raised.value.code == "too-many-cases"
 
 
 @settings(max_examples=60, deadline=None)
