@@ -90,15 +90,11 @@ def _line(line: Any) -> dict[str, Any]:
         }
     )
     return {
-        "consumers": line.consumers,
-        "processes": line.processes,
-        "duplicate client IDs": line.duplicate_client_ids,
-        "queues": line.queues,
-        "lag": line.lag,
-        "mismatches": line.mismatches,
+        "consumers": line.consumers, "processes": line.processes, "duplicate client IDs": line.duplicate_client_ids,
+        "queues": line.queues, "lag": line.lag, "mismatches": line.mismatches,
         "strategies": frozenset(line.strategies) or None,
         **{f"{prefix} {name}": value for name, value in owners.items()},
-    }
+    }  # fmt: skip
 
 
 def _certain(value: int | None, unknown: int | None) -> tuple[int, int] | None:
@@ -161,12 +157,9 @@ def _diagnose(snapshot: ClusterSnapshot) -> dict[str, Any]:
     found = diagnose(evidence_of([snapshot], "g", Settings()))
     counts = found.counts
     return {
-        "consumers": counts.consumers,
-        "processes": counts.processes,
-        "queues": counts.queues,
-        "lag": counts.lag,
+        "consumers": counts.consumers, "processes": counts.processes, "queues": counts.queues, "lag": counts.lag,
         **_severities(each for each in found.findings if each.code != "lag-stalled"),
-    }
+    }  # fmt: skip
 
 
 def _check(snapshot: ClusterSnapshot) -> dict[str, Any]:

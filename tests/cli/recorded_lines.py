@@ -17,14 +17,10 @@ from tests.support.builders import snapshot_text
 from .run import EXAMPLE, RECORDING, ROOT, SKEWED, Ran, run
 
 _PATHS = {
-    "EXAMPLE": EXAMPLE,
-    "SKEWED": SKEWED,
-    "RECORDING": RECORDING,
-    "POLICY": str(ROOT / "examples" / "policy.yaml"),
-    "LATER": str(ROOT / "examples" / "cluster-later.json"),
-    "FOUR_GROUPS": str(ROOT / "examples" / "four-groups.yaml"),
+    "EXAMPLE": EXAMPLE, "SKEWED": SKEWED, "RECORDING": RECORDING, "POLICY": str(ROOT / "examples" / "policy.yaml"),
+    "LATER": str(ROOT / "examples" / "cluster-later.json"), "FOUR_GROUPS": str(ROOT / "examples" / "four-groups.yaml"),
     "FAULTS": str(ROOT / "examples" / "faults.json"),
-}
+}  # fmt: skip
 
 
 class Line(NamedTuple):

@@ -218,13 +218,8 @@ def test_commands_on_contexts_show_the_places_of_secrets_only(desk: Desk) -> Non
         "  e: {source: 'rocketmq://127.0.0.1:1', access-key: me, secret: 'env:MQ', source-retries: 0}\n"
     )
     lines = (
-        "context list",
-        "context show",
-        "context show e",
-        "context use f",
-        "config show",
-        "config show --context e",
-    )
+        "context list", "context show", "context show e", "context use f", "config show", "config show --context e",
+    )  # fmt: skip
     encoded = base64.b64encode(CANARY.encode()).decode().rstrip("=")
     for line in (*lines, f"context add x -s http://h --secret file:{path} --overwrite", "context remove x"):
         for more in ("", " --debug", " -o json"):

@@ -169,8 +169,5 @@ def test_every_command_and_every_result_has_a_page_that_the_index_leads_to() -> 
 def test_the_contents_have_the_folder_of_results_at_the_end() -> None:
     pages = ["reference/rmqlb-x.md", "reference/json/plan.md", "reference/codes.md", "reference/index.md"]
     assert contents(pages, "reference") == [
-        "reference/index.md",
-        "reference/codes.md",
-        "reference/rmqlb-x.md",
-        {"JSON": ["reference/json/plan.md"]},
-    ]
+        "reference/index.md", "reference/codes.md", "reference/rmqlb-x.md", {"JSON": ["reference/json/plan.md"]},
+    ]  # fmt: skip

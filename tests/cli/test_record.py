@@ -72,11 +72,8 @@ def test_ctrl_c_ends_it_with_what_was_seen(tmp_path: Path) -> None:
         with moving(ALONE, SHARED) as group:
             process = subprocess.Popen(
                 command("record", *group.source, "-g", GROUP, "-o", "json", "--svg", str(tmp_path / "p.svg")),
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                env=environment(),
-                text=True,
-            )
+                stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment(), text=True,
+            )  # fmt: skip
             until = time.monotonic() + 60
             while group.looks < 3 and time.monotonic() < until:
                 time.sleep(0.05)

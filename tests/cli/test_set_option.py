@@ -11,13 +11,9 @@ from tests.cli.run import EXAMPLE, ROOT, data_of, error_of, run
 from tests.support.mismatches import every_case
 
 COMMANDS: dict[str, type[SettingsOptions]] = {
-    "simulate-send": SendOptions,
-    "simulate-receive": ReceiveOptions,
-    "simulate-rebalance": RebalanceOptions,
-    "plan-rollout": RolloutOptions,
-    "size-group": SizeOptions,
-    "plan-rebalance": PlanOptions,
-}
+    "simulate-send": SendOptions, "simulate-receive": ReceiveOptions, "simulate-rebalance": RebalanceOptions,
+    "plan-rollout": RolloutOptions, "size-group": SizeOptions, "plan-rebalance": PlanOptions,
+}  # fmt: skip
 DOCS = ROOT / "docs"
 REBALANCE = ("simulate-rebalance", "-s", EXAMPLE, "-g", "order-svc")
 

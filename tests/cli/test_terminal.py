@@ -65,18 +65,8 @@ def test_the_line_of_work_makes_room_for_its_parts_and_comes_back(capfd: pytest.
 def test_rows_in_a_file_leave_the_terminal_to_the_progress(tmp_path: Path) -> None:
     file = tmp_path / "attempts.jsonl"
     send = (
-        "simulate-send",
-        "-s",
-        EXAMPLE,
-        "-t",
-        "OrderEvents",
-        "--messages",
-        "5",
-        "--round-trip",
-        "1ms",
-        "-o",
-        "jsonl",
-    )
+        "simulate-send", "-s", EXAMPLE, "-t", "OrderEvents", "--messages", "5", "--round-trip", "1ms", "-o", "jsonl",
+    )  # fmt: skip
     with OnTerminal(*send, stdout=file) as terminal:
         assert terminal.end() == 0
     assert b"simulating messages: 1 of 5" in terminal.raw

@@ -119,22 +119,15 @@ class Bench:
         picked = [attempt.queue for attempt in message.attempts]
         outcomes = [attempt.outcome for attempt in message.attempts]
         return {
-            "version": self.version,
-            "mode": case.mode,
-            "latencyFault": case.latency_fault,
-            "reaction": case.name,
-            "everywhere": case.everywhere,
-            "settings": {"sendMsgTimeout": case.timeout_ms, **case.settings},
+            "version": self.version, "mode": case.mode, "latencyFault": case.latency_fault, "reaction": case.name,
+            "everywhere": case.everywhere, "settings": {"sendMsgTimeout": case.timeout_ms, **case.settings},
             "attempts": list(map(list, zip(self._names(case, picked), outcomes, strict=True))),
-            "received": self._names(case, [seen.queue for seen in self.cluster.seen]),
-            "outcome": message.outcome,
-            "responseCode": message.response_code,
-            "text": self._text(case, message),
-            "cause": message.cause,
+            "received": self._names(case, [seen.queue for seen in self.cluster.seen]), "outcome": message.outcome,
+            "responseCode": message.response_code, "text": self._text(case, message), "cause": message.cause,
             "isolatedMs": message.isolated_ms(FAILING),
             "othersIsolatedMs": max(message.isolated_ms(name) for name in OTHERS),
             "reachable": None if fault is None else fault.reachable,
-        }
+        }  # fmt: skip
 
     def sync_timeouts(self, case: Case, repetitions: int) -> Row:
         """How a sync message ends whose first attempt uses up all the time, counted over many.
@@ -177,15 +170,10 @@ class Bench:
 
     def _timeouts(self, case: Case, messages: list[RecordedMessage]) -> Row:
         return {
-            "version": self.version,
-            "mode": case.mode,
-            "latencyFault": case.latency_fault,
-            "reaction": case.name,
-            "everywhere": case.everywhere,
-            "timeoutMs": case.timeout_ms,
-            "repetitions": len(messages),
+            "version": self.version, "mode": case.mode, "latencyFault": case.latency_fault, "reaction": case.name,
+            "everywhere": case.everywhere, "timeoutMs": case.timeout_ms, "repetitions": len(messages),
             "outcomes": _counted(f"{message.outcome}: {self._text(case, message)}" for message in messages),
-        }
+        }  # fmt: skip
 
     def _isolated(self, message: RecordedMessage) -> list[str]:
         return [name for name in QUEUES if message.isolated_ms(name)]

@@ -69,16 +69,10 @@ class Stretch:
 
     def scenario(self, seed: int) -> SendScenario:
         return SendScenario(
-            self.recording.version,
-            latency_fault=self.recording.latency_fault,
-            messages=len(self.messages),
-            rate=Fraction(1000, PAUSE_MS),
-            retries=RETRIES,
-            timeout_ms=TIMEOUT_MS,
-            failures=self.failures,
-            start_at=self.start_at,
-            seed=seed,
-        )
+            self.recording.version, latency_fault=self.recording.latency_fault, messages=len(self.messages),
+            rate=Fraction(1000, PAUSE_MS), retries=RETRIES, timeout_ms=TIMEOUT_MS, failures=self.failures,
+            start_at=self.start_at, seed=seed,
+        )  # fmt: skip
 
     def simulated(self) -> Sequence[Attempt]:
         """What the simulator says; of several draws the first whose retries go where the recorded ones went."""

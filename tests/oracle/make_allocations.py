@@ -84,14 +84,11 @@ def _question(rng: random.Random, *, duplicate_queues: bool) -> Question:
         ids += rng.choices(ids, k=rng.randint(1, 3))
     rng.shuffle(ids)
     return Question(
-        topic,
-        queues,
-        ids,
-        [*list(dict.fromkeys(ids))[:10], STRANGER, ""],
+        topic, queues, ids, [*list(dict.fromkeys(ids))[:10], STRANGER, ""],
         rng.sample(("r1", "r2", "r3", "", "a", "nowhere"), rng.choice((0, 1, 2, 3))),
         rng.sample([*queues, (topic, "elsewhere", 3)], rng.randint(0, min(3, len(queues)))),
         rng.choice((10, 10, 10, 1, 2, 20, 50, 0, -1)),
-    )
+    )  # fmt: skip
 
 
 def _numbers(rng: random.Random) -> list[int]:
@@ -156,16 +153,12 @@ def broker_lines() -> tuple[list[Line], list[Line]]:
 
 def _query(rng: random.Random, number: int, question: Question) -> Line:
     return {
-        "id": number,
-        "topic": rng.choice((question.topic, question.topic, question.topic, "%LMQ%x")),
+        "id": number, "topic": rng.choice((question.topic, question.topic, question.topic, "%LMQ%x")),
         "strategy": rng.choice(("AVG", "AVG", "AVG_BY_CIRCLE", "AVG_BY_CIRCLE", "CONSISTENT_HASH")),
-        "mode": rng.choice((None, "PULL", "POP", "POP")),
-        "popShareQueueNum": rng.choice((-1, 0, 1, 1, 2, 3)),
+        "mode": rng.choice((None, "PULL", "POP", "POP")), "popShareQueueNum": rng.choice((-1, 0, 1, 1, 2, 3)),
         "messageModel": rng.choice(("CLUSTERING",) * 7 + ("BROADCASTING",)),
-        "serverLoadBalancerEnable": rng.random() < 0.9,
-        "brokerName": "asked",
-        **_lists(question),
-    }
+        "serverLoadBalancerEnable": rng.random() < 0.9, "brokerName": "asked", **_lists(question),
+    }  # fmt: skip
 
 
 def _lists(question: Question) -> Line:

@@ -184,13 +184,9 @@ class Question:
             queues.sort()
         write_queues, perm = (counts, dict[str, int]()) if self._mood.wraps else self._route(counts)
         return Layout(
-            latency_fault=latency_fault,
-            queues=tuple(queues),
-            write_queue_nums=write_queues,
-            perm=perm,
-            index=self._counter(),
-            worst=self._counter(),
-        )
+            latency_fault=latency_fault, queues=tuple(queues), write_queue_nums=write_queues, perm=perm,
+            index=self._counter(), worst=self._counter(),
+        )  # fmt: skip
 
     def _route(self, counts: dict[str, int]) -> tuple[dict[str, int], dict[str, int]]:
         rng = self._rng

@@ -62,17 +62,11 @@ def test_what_cannot_be_read_is_rejected_with_its_reason(warehouse: Warehouse, t
     negative["data"]["topics"][0]["route"]["queueDatas"][0]["readQueueNums"] = -4
     queue = {"topic": "T", "brokerName": "a", "queueId": 0, "consumerOffset": -7, "brokerOffset": 3}
     files = {
-        "good.json": one(),
-        "cut.json": one()[:-40],
-        "future.json": one("2126-01-02T02:00:00Z"),
-        "negative-queues.json": json.dumps(negative),
-        "negative-offset.json": one(queues=[queue]),
-        "undated.json": snapshot(None, {"T": route(a=4)}),
-        "piece.json": json.dumps(route(a=4)),
-        "text.json": "nothing of the kind",
-        "cluster=y/date=2126-01-02/s.json": one(),
-        ".hidden.json": "x",
-    }
+        "good.json": one(), "cut.json": one()[:-40], "future.json": one("2126-01-02T02:00:00Z"),
+        "negative-queues.json": json.dumps(negative), "negative-offset.json": one(queues=[queue]),
+        "undated.json": snapshot(None, {"T": route(a=4)}), "piece.json": json.dumps(route(a=4)),
+        "text.json": "nothing of the kind", "cluster=y/date=2126-01-02/s.json": one(), ".hidden.json": "x",
+    }  # fmt: skip
     place = write(tmp_path / "in", files)
     os.mkfifo(tmp_path / "in" / "pipe.json")
     done = ingest_files(warehouse, place)

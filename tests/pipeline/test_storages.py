@@ -32,15 +32,11 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 HADOOP = "3.4.1"
 SERVERS = (
-    f"org.apache.hadoop:hadoop-client-minicluster:{HADOOP}",
-    f"org.apache.hadoop:hadoop-client-runtime:{HADOOP}",
-    "org.mockito:mockito-core:4.11.0",
-    "junit:junit:4.13.2",
-    "org.slf4j:slf4j-simple:1.7.36",
-    "ch.qos.reload4j:reload4j:1.2.22",
-    "org.bouncycastle:bcpkix-jdk18on:1.78.1",
+    f"org.apache.hadoop:hadoop-client-minicluster:{HADOOP}", f"org.apache.hadoop:hadoop-client-runtime:{HADOOP}",
+    "org.mockito:mockito-core:4.11.0", "junit:junit:4.13.2", "org.slf4j:slf4j-simple:1.7.36",
+    "ch.qos.reload4j:reload4j:1.2.22", "org.bouncycastle:bcpkix-jdk18on:1.78.1",
     "org.glassfish.jaxb:jaxb-runtime:2.3.1",
-)
+)  # fmt: skip
 ROOT = Path(__file__).parent.parent.parent
 PROGRAM = Path(__file__).parent / "programs" / "MiniHadoop.java"
 JAVA = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx768m", "--add-opens", "java.base/java.lang=ALL-UNNAMED")

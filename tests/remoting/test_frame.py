@@ -51,14 +51,9 @@ def capture(name: str) -> Capture:
 
 ROUTE = RemotingCommand(code=105, version=453, ext_fields={"topic": "T"})
 RICH = RemotingCommand(
-    code=17,
-    version=513,
-    opaque=-(2**31),
-    flag=1,
-    remark="kein \u00dc \u20ac \U0001f600\n",
-    ext_fields={"a": "\u4e2d", "k": ""},
-    body=b"\x00\xff\x01",
-)
+    code=17, version=513, opaque=-(2**31), flag=1, remark="kein \u00dc \u20ac \U0001f600\n",
+    ext_fields={"a": "\u4e2d", "k": ""}, body=b"\x00\xff\x01",
+)  # fmt: skip
 BARE = RemotingCommand(code=-1000, version=32767, opaque=2**31 - 1, flag=3, remark="")
 
 _JSON_ROUTE = (

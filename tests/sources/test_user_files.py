@@ -124,13 +124,9 @@ def test_what_is_written_is_what_is_read(
 ) -> None:
     path = str(tmp_path_factory.getbasetemp() / "written" / "config.yaml")
     values: dict[str, Value] = {
-        "source": "http://h",
-        "user": user,
-        "tls-name": tls_name,
-        "map-address": tuple(addresses),
-        "source-timeout": "010",
-        "source-retries": retries,
-    }
+        "source": "http://h", "user": user, "tls-name": tls_name, "map-address": tuple(addresses),
+        "source-timeout": "010", "source-retries": retries,
+    }  # fmt: skip
     change_user_file(path, lambda _: with_value(with_context(ConfigFile(), "no", values), "context", "no"))
     read = read_user_file(path)
     assert {key: written.value for key, written in read.contexts["no"].values.items()} == values

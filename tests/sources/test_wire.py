@@ -267,12 +267,9 @@ NOT_CONNECTED = "cannot connect within 0.3 s"
 RESET = "the connection broke: Connection reset by peer"
 CLOSED = "the connection broke: it was closed before the whole answer had come"
 PASSING = [
-    (server.reset, RESET),
-    (server.reset_mid_frame, RESET),
-    (server.closed, CLOSED),
-    (server.closed_mid_frame, CLOSED),
+    (server.reset, RESET), (server.reset_mid_frame, RESET), (server.closed, CLOSED), (server.closed_mid_frame, CLOSED),
     (GO_AWAY, "GO_AWAY: the server is shutting down"),
-]
+]  # fmt: skip
 
 
 @pytest.fixture

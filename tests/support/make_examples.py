@@ -44,12 +44,9 @@ def cluster_json() -> str:
             reads = DashboardReads(replay.url, HttpSettings(), clock=lambda: CAPTURED_AT)
             found.append(LiveSource(reads, lambda: CAPTURED_AT).fetch(Wanted(group=group)))
         whole = replace(
-            found[0],
-            routes={topic: route for snapshot in found for topic, route in snapshot.routes.items()},
-            groups={name: group for snapshot in found for name, group in snapshot.groups.items()},
-            unread=(),
-            notes=(),
-        )
+            found[0], routes={topic: route for snapshot in found for topic, route in snapshot.routes.items()},
+            groups={name: group for snapshot in found for name, group in snapshot.groups.items()}, unread=(), notes=(),
+        )  # fmt: skip
         return snapshot_json(whole).replace(replay.url, ENDPOINT)
 
 

@@ -97,14 +97,10 @@ def simulated(recording: Recording, trials: int) -> list[list[Windows]]:
     found = []
     for number, (slower, start_us) in enumerate(settings):
         scenario = GroupScenario(
-            events=recording.events,
-            client_version=lived.version,
-            orderly=lived.orderly,
-            timers=Timers(start_us=start_us, connect_us=lived.connect_us),
-            latency_us=round(lived.request_us * slower),
-            until_us=lived.end_us,
-            consumer_type="lite-pull" if lived.lite_pull else "push",
-        )
+            events=recording.events, client_version=lived.version, orderly=lived.orderly,
+            timers=Timers(start_us=start_us, connect_us=lived.connect_us), latency_us=round(lived.request_us * slower),
+            until_us=lived.end_us, consumer_type="lite-pull" if lived.lite_pull else "push",
+        )  # fmt: skip
         simulation = GroupSimulation(lived.group, Members((), "AVG", sdk=lived.sdk), lived.routes, scenario)
         for report in map(simulation.run, range(number, trials, len(settings))):
             intervals = {each.queue: each.intervals for each in report.queues if each.queue.topic == lived.topic}

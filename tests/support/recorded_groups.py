@@ -22,13 +22,9 @@ DATA: Final = Path(__file__).parent.parent / "data" / "rebalance"
 Intervals = Mapping[MessageQueue, tuple[Interval, ...]]
 """Of each queue, who owned it when, from 0 to the end."""
 _KINDS: Final[Mapping[str, EventKind]] = {
-    "starting": "join",
-    "stopping": "leave",
-    "killed": "crash",
-    "frozen": "freeze",
-    "unfrozen": "unfreeze",
+    "starting": "join", "stopping": "leave", "killed": "crash", "frozen": "freeze", "unfrozen": "unfreeze",
     "up": "broker-up",
-}
+}  # fmt: skip
 
 _UNSEEN_US: Final = 50_000
 

@@ -327,12 +327,8 @@ def test_the_most_frequent_library_is_usual(
 
 def test_a_language_that_is_not_known_has_the_nearest_rules_and_is_named() -> None:
     said = {
-        "a": ("PYTHON", "V4_6_0"),
-        "b": ("GO", "V5_0_0"),
-        "c": ("RUST", None),
-        "d": ("JAVA", None),
-        GRPC: ("RUST", ""),
-    }
+        "a": ("PYTHON", "V4_6_0"), "b": ("GO", "V5_0_0"), "c": ("RUST", None), "d": ("JAVA", None), GRPC: ("RUST", ""),
+    }  # fmt: skip
     found = consumers.group_sdks(speaking(said), tuple(said))
     assert found.sdk_of == {"a": "cpp", "b": "go"}
     assert [(each.code, each.consumers) for each in found.findings] == [("assumed-sdk", (i,)) for i in "cba"]

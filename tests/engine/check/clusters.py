@@ -18,12 +18,9 @@ def cluster(
     *groups: ConsumerGroup, routes: tuple[TopicRouteData, ...] = (route(a=4),), unread: tuple[Unread, ...] = ()
 ) -> ClusterSnapshot:
     return ClusterSnapshot(
-        "test",
-        "a test",
-        routes={each.topic: RouteSighting(each, HERE) for each in routes},
-        groups={each.group: each for each in groups},
-        unread=unread,
-    )
+        "test", "a test", routes={each.topic: RouteSighting(each, HERE) for each in routes},
+        groups={each.group: each for each in groups}, unread=unread,
+    )  # fmt: skip
 
 
 def members(

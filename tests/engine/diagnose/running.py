@@ -73,12 +73,9 @@ def running(*processes: Process, routes: Sequence[TopicRouteData] = TWO_BROKERS,
         polling_num=0,
     )
     return ClusterSnapshot(
-        "test",
-        "the cluster",
-        AT,
-        {each.topic: RouteSighting(each, Seen("the cluster")) for each in routes},
+        "test", "the cluster", AT, {each.topic: RouteSighting(each, Seen("the cluster")) for each in routes},
         {"g": group},
-    )
+    )  # fmt: skip
 
 
 def evidence_of(snapshot: ClusterSnapshot, name: str = "g", earlier: tuple[ConsumerGroup, ...] = ()) -> GroupEvidence:
@@ -134,14 +131,11 @@ def _share(
 
 def _report(process: Process) -> MemberReport:
     return MemberReport(
-        process.client_id,
-        topics=frozenset(process.topics),
-        strategy_class=CLASSES[process.strategy] if process.language == "JAVA" else None,
-        client_rebalance=True,
-        consumer_type="push",
-        started_at=int((AT.timestamp() - process.age_s) * 1000),
+        process.client_id, topics=frozenset(process.topics),
+        strategy_class=CLASSES[process.strategy] if process.language == "JAVA" else None, client_rebalance=True,
+        consumer_type="push", started_at=int((AT.timestamp() - process.age_s) * 1000),
         evidence=ConsumerEvidence(filters=dict.fromkeys(process.topics, process.takes)),
-    )
+    )  # fmt: skip
 
 
 LOOKS = (-20, -10, 0)
@@ -190,22 +184,14 @@ class Doing(Struct, frozen=True):
         done, pulled = floor(self.done(t)), floor(self.pulled(t))
         cached = max(pulled - done - self.consuming - self.gaps, 0)
         return ProcessQueue(
-            queue,
-            cached=cached,
-            cached_mib=self.mib,
-            min_offset=done + self.consuming if cached else 0,
-            max_offset=pulled - 1 if cached else 0,
-            consuming=self.consuming,
+            queue, cached=cached, cached_mib=self.mib, min_offset=done + self.consuming if cached else 0,
+            max_offset=pulled - 1 if cached else 0, consuming=self.consuming,
             consuming_min_offset=done if self.consuming else 0,
             consuming_max_offset=done + self.consuming - 1 if self.consuming else 0,
-            commit_offset=done if self.reports is None else self.reports,
-            dropped=self.dropped,
-            locked=self.locked,
-            unlock_tries=0,
-            last_lock=ms(self.locked_at(t) + skew_s),
-            last_pull=ms(self.pulled_at(t) + skew_s),
+            commit_offset=done if self.reports is None else self.reports, dropped=self.dropped, locked=self.locked,
+            unlock_tries=0, last_lock=ms(self.locked_at(t) + skew_s), last_pull=ms(self.pulled_at(t) + skew_s),
             last_consume=ms(self.consumed_at(t) + skew_s),
-        )
+        )  # fmt: skip
 
 
 class Reporting(Struct, frozen=True):

@@ -40,15 +40,11 @@ def group(
 ) -> ConsumerGroup:
     found = owners_at_rest(routes, Members(tuple(ids), strategy)) if owners is None else owners
     return ConsumerGroup(
-        name,
-        HERE,
-        consume_type="CONSUME_PASSIVELY",
-        message_model="CLUSTERING",
-        topics=tuple(each.topic for each in routes),
-        views=(MemberView(tuple(Connection(each) for each in ids), HERE),),
+        name, HERE, consume_type="CONSUME_PASSIVELY", message_model="CLUSTERING",
+        topics=tuple(each.topic for each in routes), views=(MemberView(tuple(Connection(each) for each in ids), HERE),),
         queues={queue: QueueState(frozenset(own), 1000, 1000 - lag) for queue, own in found.items()},
         reports={each: MemberReport(each, strategy_class=CLASSES[strategy]) for each in ids} if reported else {},
-    )
+    )  # fmt: skip
 
 
 def cluster(*groups: ConsumerGroup, routes: Sequence[TopicRouteData]) -> ClusterSnapshot:

@@ -41,15 +41,12 @@ def look(
     given = None if predicted is None else _held(predicted)
     there = tuple(queues(4 if queues_there is None else queues_there))
     return GroupSample(
-        T0 + round(seconds * 1000) - took_ms,
-        T0 + round(seconds * 1000),
-        owned=held,
+        T0 + round(seconds * 1000) - took_ms, T0 + round(seconds * 1000), owned=held,
         unanswered=dict.fromkeys(silent.split(), "timed out"),
-        listed=frozenset(held.keys() | set(silent.split())) if lists else None,
-        routes={"T": there},
+        listed=frozenset(held.keys() | set(silent.split())) if lists else None, routes={"T": there},
         predicted=None if given is None else {q: tuple(sorted(i for i in given if q in given[i])) for q in there},
         strategy=None if given is None else "AVG",
-    )
+    )  # fmt: skip
 
 
 def failed(seconds: float, reason: str = "it does not answer") -> GroupSample:

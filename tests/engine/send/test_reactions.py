@@ -77,14 +77,9 @@ def scenario(row: Row, **more: Any) -> SendScenario:
         "startDetectorEnable": "detector",
     }
     given: dict[str, Any] = {
-        "mode": row["mode"],
-        "latency_fault": row["latencyFault"],
-        "messages": 1,
-        "rate": Fraction(1),
-        "retries": RETRIES,
-        "start_at": 3,
-        "failures": failures,
-    }
+        "mode": row["mode"], "latency_fault": row["latencyFault"], "messages": 1, "rate": Fraction(1),
+        "retries": RETRIES, "start_at": 3, "failures": failures,
+    }  # fmt: skip
     return SendScenario(row["version"], **given | {known[name]: value for name, value in settings.items()} | more)
 
 
@@ -118,15 +113,11 @@ class Simulated:
         item = self.items.get(FAILING)
         return {
             "attempts": [list(pair) for pair in zip(self.names(picked), map(self.seen, picked), strict=True)],
-            "received": self.names(self.received()),
-            "outcome": outcome,
-            "responseCode": response_code,
-            "cause": cause,
-            "text": self.text(),
-            "isolatedMs": self.isolated.get(FAILING, 0),
+            "received": self.names(self.received()), "outcome": outcome, "responseCode": response_code, "cause": cause,
+            "text": self.text(), "isolatedMs": self.isolated.get(FAILING, 0),
             "othersIsolatedMs": max(self.isolated.get(name, 0) for name in OTHERS),
             "reachable": None if item is None or self.facts["version"] == "4.9.7" else item.reachable,
-        }
+        }  # fmt: skip
 
     def end(self) -> tuple[str, int | None, str | None]:
         mode = self.facts["mode"]

@@ -101,13 +101,9 @@ def ids(number: int, seed: int = 0) -> list[str]:
 
 topics = st.lists(st.dictionaries(st.sampled_from("abc"), st.integers(1, 9), min_size=1), min_size=1, max_size=4)
 limits_of = st.builds(
-    SizeLimits,
-    max_imbalance=st.none() | st.sampled_from([1.0, 1.1, 1.25, 1.5, 2.0]),
-    no_idle=st.booleans(),
-    survive=st.integers(0, 2),
-    survive_broker=st.booleans(),
-    share=st.sampled_from([0.5, 1.0]),
-)
+    SizeLimits, max_imbalance=st.none() | st.sampled_from([1.0, 1.1, 1.25, 1.5, 2.0]), no_idle=st.booleans(),
+    survive=st.integers(0, 2), survive_broker=st.booleans(), share=st.sampled_from([0.5, 1.0]),
+)  # fmt: skip
 
 
 @given(
@@ -197,12 +193,8 @@ def named_sizes() -> Iterator[tuple[str, GroupSize]]:
     work = dict(zip(queues, (0.1, 0.1, 0.1, 0.9), strict=True))
     for strategy in WITHOUT_SETTINGS:
         more = {
-            "limits": SizeLimits(max_utilisation=0.8),
-            "strategies": (strategy,),
-            "work": work,
-            "trials": 3,
-            "most": 3,
-        }
+            "limits": SizeLimits(max_utilisation=0.8), "strategies": (strategy,), "work": work, "trials": 3, "most": 3,
+        }  # fmt: skip
         for orderly, threads in ((False, 20), (True, 20), (True, 1)):  # an orderly group has a thread for each queue
             found = sized(four, orderly=orderly, threads=threads, **more)
             yield f"{strategy}, {threads} threads{', orderly' * orderly}", found

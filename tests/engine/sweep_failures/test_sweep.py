@@ -224,15 +224,11 @@ class Plans:
 def group_values(what: Changes, s: Summary, consumers: int) -> dict[str, float | None]:
     share = s.moved / s.after.queues if s.after.queues else 0
     return {
-        "unassigned": s.unassigned,
-        "imbalance": s.imbalance,
-        "idle": s.idle,
-        "minConsumers": consumers - len(what.remove),
-        "duplicateOwners": s.duplicate_owners,
-        "withoutLock": 0,
+        "unassigned": s.unassigned, "imbalance": s.imbalance, "idle": s.idle,
+        "minConsumers": consumers - len(what.remove), "duplicateOwners": s.duplicate_owners, "withoutLock": 0,
         "movedOnConsumerLoss": share if what.remove and not what.remove_brokers else None,
         "movedOnBrokerLoss": share if what.remove_brokers and not what.remove else None,
-    }
+    }  # fmt: skip
 
 
 def broken_in(plans: Plans, case: Case) -> dict[Key, float]:

@@ -266,12 +266,9 @@ class _Cluster:
         }
         groups = {group.name: self._seen(group, night, seen, written, random) for group in self.groups}
         return ClusterSnapshot(
-            kind="nameserver",
-            endpoint=seen.where,
-            taken_at=taken_at,
-            routes={topic: RouteSighting(route, seen) for topic, route in self._routes.items()},
-            groups=groups,
-        )
+            kind="nameserver", endpoint=seen.where, taken_at=taken_at,
+            routes={topic: RouteSighting(route, seen) for topic, route in self._routes.items()}, groups=groups,
+        )  # fmt: skip
 
     def _seen(
         self, group: _Group, night: int, seen: Seen, written: Mapping[MessageQueue, int], random: Random
