@@ -287,14 +287,12 @@ def snapshots(draw: st.DrawFn) -> ClusterSnapshot:
     numbers = {topic: draw(st.integers(0, 6)) for topic in "TU"}
     routes = tuple(route(topic, a=number) for topic, number in numbers.items() if draw(st.booleans()) or topic == "T")
     found = members(
-        " ".join(ids),
-        *draw(st.sampled_from([(), (" ".join(ids[1:]),)])),
-        topics=topics,
+        " ".join(ids), *draw(st.sampled_from([(), (" ".join(ids[1:]),)])), topics=topics,
         strategy=draw(st.sampled_from([AVG_CLASS, CIRCLE, HASH, "OurOwn", None])),
         subscribed=draw(st.sampled_from([None, dict.fromkeys(ids[:1], "U"), dict.fromkeys(ids, "T U")])),
         consume_type=draw(st.sampled_from(["CONSUME_PASSIVELY", "CONSUME_ACTIVELY", "CONSUME_POP", None])),
         message_model=draw(st.sampled_from(["CLUSTERING", "CLUSTERING", "BROADCASTING", None])),
-    )
+    )  # fmt: skip
     owners = st.one_of(st.none(), st.frozensets(st.sampled_from([*ids, "z"]), max_size=2))
     states = {
         MessageQueue(topic, "a", i): QueueState(draw(owners), broker_offset=draw(st.integers(0, 9)), consumer_offset=0)

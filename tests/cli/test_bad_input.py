@@ -113,10 +113,8 @@ def test_in_json_bad_input_is_one_object_on_stderr(bad: Bad, folder: Path) -> No
 def test_a_process_ends_the_same_way_and_says_that_an_argument_is_no_text(folder: Path) -> None:
     must_end(start(*ALL[0].line.words(folder)), ALL[0], folder)
     assert error_of(start(PLAN, b"--group", b"a\xff\xfe").stderr) == (
-        "an argument is not UTF-8 text: a\\udcff\\udcfe",
-        "usage",
-        None,
-    )
+        "an argument is not UTF-8 text: a\\udcff\\udcfe", "usage", None,
+    )  # fmt: skip
 
 
 @every_case("flags", [("-o", "json"), ("-ojson",), ("--output", "json"), ("--output=json",)])

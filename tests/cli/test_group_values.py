@@ -195,10 +195,8 @@ def test_rates_are_of_a_topic_or_of_each() -> None:
     assert group_values.rates([], topics) == {}
     assert group_values.rates(["60/m"], topics) == {"Orders": 1.0, "Bills": 1.0}
     assert group_values.rates(["100", "Bills=0", "%RETRY%g=2.5/s"], topics) == {
-        "Orders": 100.0,
-        "Bills": 0.0,
-        "%RETRY%g": 2.5,
-    }
+        "Orders": 100.0, "Bills": 0.0, "%RETRY%g": 2.5,
+    }  # fmt: skip
 
 
 def test_a_rollouts_members_are_named_or_all_and_their_ids_change_as_processes_name_themselves() -> None:

@@ -29,12 +29,10 @@ ON_A_TOPIC = {
     "simulate-receive": ("--fail", "*@1s-2s", "--messages", "5", "--trace"),
 }
 ON_A_SNAPSHOT = {
-    "show-groups": (),
-    "diagnose": ("--group", "*", "--samples", "1"),
-    "fetch-routes": (),
+    "show-groups": (), "diagnose": ("--group", "*", "--samples", "1"), "fetch-routes": (),
     "sweep-failures": ("--policy", str(Path(__file__).parent / "policy.yaml"), "--today", "2026-11-21"),
     "check": ("--policy", str(Path(__file__).parent / "policy.yaml"), "--today", "2026-11-21"),
-}
+}  # fmt: skip
 ON_TWO_SNAPSHOTS = {"diff": ("-", str(Path(__file__).parent.parent.parent / "examples" / "cluster.json"))}
 """Commands that take no `-s` but two snapshots, the hostile one from stdin."""
 WITHOUT_A_SNAPSHOT = frozenset(

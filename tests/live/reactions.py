@@ -85,11 +85,9 @@ class Bench:
     def prepare(self, case: Case) -> None:
         self.cluster.all_store()
         self.producer.set(
-            mode=case.mode,
-            sendMsgTimeout=case.timeout_ms,
-            sendLatencyFaultEnable=case.latency_fault,
+            mode=case.mode, sendMsgTimeout=case.timeout_ms, sendLatencyFaultEnable=case.latency_fault,
             **{**_NOT_SET[self.version], **case.settings},
-        )
+        )  # fmt: skip
         for name in QUEUES if case.everywhere else (FAILING,):
             self.cluster[name].react(case.reaction)
         if case.reaction.kind == "refuses":

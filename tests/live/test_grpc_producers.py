@@ -143,12 +143,10 @@ def test_each_message_goes_to_the_candidate_that_the_balancer_takes(death: Death
 
 def simulated(death: Death) -> SendReport:
     scenario = SendScenario(
-        sdk=SDK,
-        messages=death.back,
-        rate=Fraction(10),
+        sdk=SDK, messages=death.back, rate=Fraction(10),
         start_at=death.route.publish_queues().index(first_queue(death)),
         failures=(Failure(B, Reaction("refused", "refused"), start=Moment(message=death.first_failing + 1)),),
-    )
+    )  # fmt: skip
     return simulate_send(death.route, scenario, trace=True)
 
 

@@ -33,13 +33,11 @@ Queue = tuple[str, str, int]
 # surrogate pair: the first two part the fields of a question, and the third is written by no broker.
 
 BROKERS = (
-    ("broker-a", "broker-b", "broker-c", "broker-d"),
-    tuple(f"broker-{number}" for number in range(7, 14)),
-    ("r1@a", "r1@b", "r2@a", "r2@b", "r3@a", "plain"),
-    ("r1@a", "r1@", "@", "@a", "r1@a@", "r1@a@b", "a@@", "r1", ""),
+    ("broker-a", "broker-b", "broker-c", "broker-d"), tuple(f"broker-{number}" for number in range(7, 14)),
+    ("r1@a", "r1@b", "r2@a", "r2@b", "r3@a", "plain"), ("r1@a", "r1@", "@", "@a", "r1@a@", "r1@a@b", "a@@", "r1", ""),
     ("брокер-1", "経路-乙", "\U0001f418-1", "￮", "\ue000", "ﬁ", "é", "e\u0301", "\U00010000"),
     ("b" * 70, "b" * 63, "b" * 64, "B"),
-)
+)  # fmt: skip
 IDS = (
     tuple(f"10.0.0.{number}@{100 + number}#9{number}7" for number in range(1, 40)),
     ("10.0.0.9@1", "10.0.0.10@1", "10.0.0.1@2", "10.0.0.1@10", "[fe80::1]@7", "10.0.0.9@1@unit", "a", "b", "c"),

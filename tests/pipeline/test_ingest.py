@@ -194,12 +194,10 @@ def test_each_kind_of_change(warehouse: Warehouse, tmp_path: Path) -> None:
     assert changes(warehouse, FIRST) == []
     found = changes(warehouse, SECOND)
     assert set(found) >= {
-        ("consumer-joined", None, C, None, None),
-        ("consumer-left", None, B, None, None),
-        ("queue-count", None, None, "2", "4"),
-        ("queue-moved", 1, None, B, None),
+        ("consumer-joined", None, C, None, None), ("consumer-left", None, B, None, None),
+        ("queue-count", None, None, "2", "4"), ("queue-moved", 1, None, B, None),
         ("strategy", None, None, "AVG", "AVG_BY_CIRCLE"),
-    }
+    }  # fmt: skip
     assert "finding-new" in {kind for kind, *_ in found}
     assert {row["previous"] for row in rows(warehouse, Changes)} == {FIRST}
 

@@ -134,14 +134,12 @@ def test_the_first_line_says_what_is_new_gone_and_stays(found: Answers) -> None:
 
 STATES: dict[str, tuple[str | None, tuple[dict[str, Any], ...]]] = {
     "in both nights": ("stays", ({"day": BEFORE}, {"day": NIGHT, "message": "worse"})),
-    "tonight only": ("new", ({"day": NIGHT},)),
-    "yesterday only": ("gone", ({"day": BEFORE},)),
-    "longer ago": (None, ({"day": FIRST},)),
-    "info": (None, ({"day": NIGHT, "severity": "info"},)),
+    "tonight only": ("new", ({"day": NIGHT},)), "yesterday only": ("gone", ({"day": BEFORE},)),
+    "longer ago": (None, ({"day": FIRST},)), "info": (None, ({"day": NIGHT, "severity": "info"},)),
     "waived now": ("waived", ({"day": BEFORE}, {"day": NIGHT, "verdict": "waived"})),
     "waiver ended": ("new", ({"day": BEFORE, "verdict": "waived"}, {"day": NIGHT, "verdict": "failed"})),
     "waiver not needed": (None, ({"day": BEFORE, "verdict": "waived"},)),
-}
+}  # fmt: skip
 
 
 def test_a_finding_is_new_gone_or_stays(tmp_path: Path, spark: SparkSession) -> None:

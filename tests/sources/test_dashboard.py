@@ -143,12 +143,10 @@ def test_a_whole_group_is_read() -> None:
 def test_what_consumers_report_goes_before_what_the_dashboard_says() -> None:
     both, strategy = connections("x", "y"), "o.AllocateMessageQueueAveragely@1"
     replay = replay_of(
-        a=both,
-        b=both,
-        progress=progress("T a 0", "T a 1", "T a 2", owner="x"),
+        a=both, b=both, progress=progress("T a 0", "T a 1", "T a 2", owner="x"),
         of_x=running("T a 0", "T a 1", allocateMessageQueueStrategy=strategy, PROP_CONSUMEORDERLY="true"),
         of_y=running("T a 1"),
-    )
+    )  # fmt: skip
     with dashboard(replay):
         group, with_evidence = (fetch(replay, wanted).group("g") for wanted in (G, replace(G, evidence=True)))
     assert {q.queue_id: state.owners for q, state in group.queues.items()} == {0: {"x"}, 1: {"x", "y"}, 2: set()}
@@ -477,10 +475,8 @@ def test_a_body_as_fast_as_the_wire_still_has_a_deadline() -> None:
 def test_a_body_packed_without_being_asked_is_unpacked() -> None:
     body = server.envelope({"queueDatas": [{"brokerName": "a"}]})
     bodies = {
-        **dict.fromkeys(("gzip", "x-gzip", "GZIP"), gzip.compress(body)),
-        "deflate": deflate(body),
-        "identity": body,
-    }
+        **dict.fromkeys(("gzip", "x-gzip", "GZIP"), gzip.compress(body)), "deflate": deflate(body), "identity": body,
+    }  # fmt: skip
     for encoding, sent in bodies.items():
         with dashboard(Replay(faults={"*": packed(sent, encoding)})) as replay:
             assert fetch(replay, SKEWED).route("Skewed").queue_datas[0].broker_name == "a"

@@ -30,10 +30,8 @@ from tests.support.mismatches import FIGURES, captured_frames
 
 KEYS = ("namespace", "key", "consumerGroup", "topic", "queueId", "clientId")
 BROKER_ADDRESSES = {
-    ("5.5.0", "b0"): "127.0.0.1:10911",
-    ("5.5.0", "b1"): "127.0.0.1:20911",
-    ("4.9.7", "b0"): "127.0.0.1:30911",
-}
+    ("5.5.0", "b0"): "127.0.0.1:10911", ("5.5.0", "b1"): "127.0.0.1:20911", ("4.9.7", "b0"): "127.0.0.1:30911",
+}  # fmt: skip
 VERSIONS = {"5.5.0": 513, "4.9.7": 407}
 NOTIFY_CONSUMER_IDS_CHANGED = 40
 

@@ -25,11 +25,9 @@ JUNIT: dict[str, tuple[set[str], set[str], set[str]]] = {
     "testsuites": (set(), {"name", "tests", "failures", "errors", "time"}, {"testsuite"}),
     "testsuite": ({"name", "tests", "failures", "errors"}, {"skipped", "time", "timestamp"}, {"testcase"}),
     "testcase": ({"name"}, {"classname", "time"}, {"skipped", "failure", "error", "system-out"}),
-    "failure": (set(), {"type", "message"}, set()),
-    "error": (set(), {"type", "message"}, set()),
-    "skipped": (set(), {"type", "message"}, set()),
-    "system-out": (set(), set(), set()),
-}
+    "failure": (set(), {"type", "message"}, set()), "error": (set(), {"type", "message"}, set()),
+    "skipped": (set(), {"type", "message"}, set()), "system-out": (set(), set(), set()),
+}  # fmt: skip
 
 
 def report(name: str = "g") -> JudgedPolicy:
@@ -80,10 +78,8 @@ def test_a_suite_is_a_rule_and_a_case_a_limit() -> None:
     assert [*g.values()][4:] == ["skipped", ""]
     assert [*warns.values()] == ["system-out", "system-out", "skipped"]
     assert waived == {
-        "topic T: minBrokers": "skipped",
-        "topic g: minBrokers": "skipped",
-        "topic g4: minBrokers": "error",
-    }
+        "topic T: minBrokers": "skipped", "topic g: minBrokers": "skipped", "topic g4: minBrokers": "error",
+    }  # fmt: skip
     assert none == {"anything to check": "error"}
 
 

@@ -25,11 +25,9 @@ def report(*sections: Section, facts: tuple[str, ...] = (), labels: dict[str, st
 
 LONG = "a sentence that goes on and on about what was found, why it matters and what to do about it in the end"
 FINDINGS = (
-    Finding("info", "good to know", severity="info"),
-    Finding("placeholder-ids", LONG, severity="info"),
-    Finding("idle-consumers", "c2 is idle"),
-    Finding("unassigned-queues", LONG, severity="error"),
-)
+    Finding("info", "good to know", severity="info"), Finding("placeholder-ids", LONG, severity="info"),
+    Finding("idle-consumers", "c2 is idle"), Finding("unassigned-queues", LONG, severity="error"),
+)  # fmt: skip
 VERDICT = report(facts=("orders: 1 of 4 queues unassigned", "  strategy AVG"))
 SCREEN = """\
 orders: 1 of 4 queues unassigned

@@ -55,23 +55,17 @@ FULL = Doing(
 HEAD = Doing(done=stops_at(-90, Doing().done), gaps=800)
 FAILS_IN_ORDER = Doing(done=stops_at(-90, Doing().done), consumed_at=lambda t: t - 0.5)
 HANGS_IN_ORDER = Doing(
-    done=stops_at(-90, Doing().done),
-    consumed_at=stops_at(-90, Doing().consumed_at),
-    consuming=1,
+    done=stops_at(-90, Doing().done), consumed_at=stops_at(-90, Doing().consumed_at), consuming=1,
     locked_at=lambda t: t - 5,
-)
+)  # fmt: skip
 UNPULLED = Doing(
-    done=stops_at(-300, stored),
-    pulled=stops_at(-300, stored),
-    consumed_at=stops_at(-300, Doing().consumed_at),
+    done=stops_at(-300, stored), pulled=stops_at(-300, stored), consumed_at=stops_at(-300, Doing().consumed_at),
     pulled_at=stops_at(-300, Doing().pulled_at),
-)
+)  # fmt: skip
 UNLOCKED = Doing(
-    done=stops_at(-70, Doing().done),
-    pulled=stops_at(-60, stored),
-    consumed_at=stops_at(-70, Doing().consumed_at),
+    done=stops_at(-70, Doing().done), pulled=stops_at(-60, stored), consumed_at=stops_at(-70, Doing().consumed_at),
     locked_at=lambda _: -100,
-)
+)  # fmt: skip
 DROPPED = Doing(dropped=True)
 SLOW = Doing(done=slower(0.4, -150))
 LIMITED = Doing(done=slower(0.4, -300), pulled=lambda t: slower(0.4, -300)(t) + 1005)

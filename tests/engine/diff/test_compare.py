@@ -295,9 +295,7 @@ def test_the_change_of_a_plan_explains_moves(routes: list[TopicRouteData], ids: 
     moves = [(topic, move.broker_name, move.queue_id, move.change) for topic, move in changed]
     assert {(*astuple(queue.queue), queue.change) for queue in queues} == {*moves}
     asked = {
-        "consumers": changes.add or changes.remove,
-        "strategy": changes.to_strategy,
-        "routes": changes.touches_route,
-    }
+        "consumers": changes.add or changes.remove, "strategy": changes.to_strategy, "routes": changes.touches_route,
+    }  # fmt: skip
     kinds = {kind for kind, change in asked.items() if change}
     assert all(queue.how == "predicted" and set(queue.causes) <= kinds for queue in queues)

@@ -71,11 +71,9 @@ def scenario(row: Row, **more: Any) -> SendScenario:
     brokers = (FAILING, *OTHERS) if row["everywhere"] else (FAILING,)
     failures = () if reacts is None else tuple(Failure(name, reacts) for name in brokers)
     known = {
-        "sendMsgTimeout": "timeout_ms",
-        "sendMsgMaxTimeoutPerRequest": "timeout_per_request_ms",
-        "retryAnotherBrokerWhenNotStoreOK": "retry_not_store_ok",
-        "startDetectorEnable": "detector",
-    }
+        "sendMsgTimeout": "timeout_ms", "sendMsgMaxTimeoutPerRequest": "timeout_per_request_ms",
+        "retryAnotherBrokerWhenNotStoreOK": "retry_not_store_ok", "startDetectorEnable": "detector",
+    }  # fmt: skip
     given: dict[str, Any] = {
         "mode": row["mode"], "latency_fault": row["latencyFault"], "messages": 1, "rate": Fraction(1),
         "retries": RETRIES, "start_at": 3, "failures": failures,

@@ -60,11 +60,9 @@ def consumers(
 
 def cluster(groups: Sequence[ConsumerGroup], routes: Sequence[TopicRouteData]) -> ClusterSnapshot:
     return ClusterSnapshot(
-        "test",
-        "a test",
-        routes={each.topic: RouteSighting(each, HERE) for each in routes},
+        "test", "a test", routes={each.topic: RouteSighting(each, HERE) for each in routes},
         groups={each.group: each for each in groups},
-    )
+    )  # fmt: skip
 
 
 def zones(snapshot: ClusterSnapshot) -> tuple[ZoneRule, ...]:
