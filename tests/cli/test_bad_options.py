@@ -14,7 +14,7 @@ from rmqlb.cli.exit_codes import ExitCode
 from rmqlb.cli.help_text import known_values
 from rmqlb.views.explanations import explanations
 from tests.support.mismatches import every_case
-from tests.test_golden import BASIC, SMALL
+from tests.test_golden import BASIC
 from tools.manual.tree import CommandPage, OptionPage, command_tree
 
 from .run import EXAMPLE, ROOT, error_of, instead, run
@@ -57,7 +57,11 @@ ELSEWHERE = {
 """Options, metavars of arguments, or options of one command, whose values are read only by what is not started here."""
 LINES = {
     **BASIC,
-    **SMALL,
+    **{line.replace(" ", "-"): line for line in ("config show", "schema", "context list")},
+    **{f"context-{act}": f"context {act} prod" for act in ("use", "show", "remove")},
+    "context-add": "context add prod -s rocketmq://10.0.0.1:9876 --access-key viewer --secret keyring:rmqlb/prod --use",
+    "explain": "explain no-master",
+    "doctor": "doctor -s examples/cluster.json",
     "fetch-routes": "fetch-routes -s examples/cluster.json",
     "record": "record -s rocketmq://127.0.0.1:1 -g order-svc --source-retries 0 --for 1s",
 }
@@ -71,7 +75,7 @@ def base(command: CommandPage) -> list[str]:
     if command.path[0] == "pipeline":
         return [*command.path, "-w", NOWHERE, *(["examples/cluster.json"] if command.name in ("ingest", "run") else [])]
     name = "-".join(command.path)
-    assert name in LINES, f"give {command.typed} a line in tests/test_golden.py"
+    assert name in LINES, f"give {command.typed} a transcript or a line in LINES"
     return shlex.split(LINES[name])
 
 
