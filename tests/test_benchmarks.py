@@ -65,8 +65,8 @@ def test_start_up_memory_and_allocation_have_limits() -> None:
         used = {"rmqlb x": [Usage(1.0, megabytes * MEGABYTE)], memory.JSON: [Usage(1.0, 900 * MEGABYTE)]}
         assert len(memory.broken(used)) == lines
     strategy, size = HELD
-    for theirs, complaint in (((100.0, 120.0), None), ((99.0,), "broken"), ((), "not measured")):
-        told = allocation.complaint([Row(strategy, size, (1.0, 1.0), theirs)])
+    for theirs, complaint in (((100.0,), None), ((99.0,), "broken"), ((), "not measured")):
+        told = allocation.complaint([Row(strategy, size, (1.0,), theirs)])
         assert told is complaint is None or (complaint or "-") in (told or "")
     assert VERSION == NEWEST
 
@@ -108,4 +108,4 @@ def test_a_median_above_its_limit_is_reported(benchmark: Any, name: tuple[str, .
     for median, lines in ((most, 0), (most * 1.01, 1)):
         assert len(benchmark.broken([Section((), ratios={name: Spread(median, 1, 999)})])) == lines
     with pytest.raises(KeyError):
-        benchmark.broken([Section((), ratios={("unheard of",): Spread(1, 1, 1)})])
+        sending.broken([Section((), ratios={("unheard of",): Spread(1, 1, 1)})])

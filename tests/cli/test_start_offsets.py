@@ -130,12 +130,15 @@ def test_a_reported_0_is_asked_about_while_the_snapshot_is_taken(brokers: tuple[
     assert found.get(3, ("stored", 0)) == ("stored", 0)
 
 
-def test_a_silent_broker_leaves_offsets_unknown_and_so_many_queues_are_asked_about(brokers: tuple[Replay, ...]) -> None:
+def test_a_broker_that_keeps_silent_leaves_the_offsets_unknown_and_says_so(brokers: tuple[Replay, ...]) -> None:
     brokers[1].faults[OFFSETS[1]] = silent
     found = plan(brokers, "--add", "192.0.2.2@inst3", timeout="0.3s")
     (told,) = [finding for finding in found["findings"] if finding["code"] == "starts-not-asked"]
     assert told["message"].startswith("start offsets: brokers did not answer for ")
     assert len([r for r in brokers[1].requests if r.code == OFFSETS[1]]) == 1, "it is not asked again"
+
+
+def test_brokers_are_asked_about_so_many_queues_and_no_more(brokers: tuple[Replay, ...]) -> None:
     found = plan(brokers, "--read-queues", "broker-a=600")
     (told,) = [finding for finding in found["findings"] if finding["code"] == "starts-not-asked"]
     assert f"were asked about {MOST_ASKED} of " in told["message"]

@@ -167,36 +167,7 @@ def test_markdown_has_no_tag_no_link_and_no_code_of_a_name() -> None:
 
 EVIL = "\x1b]0;x\x07\x1b[31m\x9b\u202e\u200bevil[/red]<script>"
 """As on a command line: without NUL, which no argument can hold."""
-ERRORS = """
-    show-route -s FILE -t EVIL
-    show-owners -s FILE -g EVIL
-    plan-rebalance -s FILE --remove EVIL
-    plan-rebalance -s FILE --read-queues EVIL=x
-    plan-rebalance -s FILE --strategy EVIL
-    plan-rebalance -s FILE --fail-on EVIL
-    plan-rebalance -s FILE --strategy CONFIG --strategy-option queues=LISTS --add 0
-    plan-rebalance -s FILE --consumers @/nonexistent/EVIL
-    plan-rebalance -s MODEL --add 0
-    simulate-rebalance -s FILE --event EVIL
-    simulate-rebalance -s FILE --event 'join 1@5s' --strategy AVG --svg /nonexistent/EVIL
-    simulate-send -s FILE -t TOPIC --fail *:EVIL
-    simulate-send -s ORDER -t TOPIC
-    show-owners -s FILE --section EVIL
-    show-route -s FILE --EVIL
-    EVIL
-    show-route -s FILE EVIL
-    show-route -s /nonexistent/EVIL
-    show-route -s x-EVIL://h -t T
-    show-route -s http://EVIL:1 -t T --source-retries 0
-    show-route -s rocketmq://EVIL -t T --source-retries 0
-    show-route -s FILE --source-timeout EVIL
-    show-route -s BAD
-    show-route -s YAML
-    check -s FILE --policy POLICY --today 2026-11-21
-    show-route -t T --context EVIL
-    context add EVIL -s x
-    explain EVIL
-""".strip().splitlines()
+ERRORS = (ROOT / "tests" / "data" / "evil.txt").read_text(encoding="utf-8").splitlines()
 
 
 @pytest.fixture(scope="module")

@@ -300,6 +300,7 @@ def test_a_refused_connection_is_tried_again_within_the_deadline(waiting: WireSe
     with server.refusing_address() as address, client(waiting) as opened:
         assert problem(opened, address) == "cannot connect: Connection refused"
     assert slept == [0.1, 0.2]
+    slept.clear()
     settings = replace(SETTINGS, timeout=0.3, retries=20, sleep=slept.append, jitter=lambda: 1.0)
     with talking(replay := Replay(faults={"*": server.closed}), settings) as opened:
         assert problem(opened, replay.address) == CLOSED
