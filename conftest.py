@@ -6,7 +6,6 @@ even imported unless `-m` asks for that tier, as what it imports may not be inst
 
 from __future__ import annotations
 
-import gc
 import os
 import re
 import signal
@@ -68,18 +67,6 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     chosen = config.args_source is not pytest.Config.ArgsSource.TESTPATHS
     asked = not is_asked_for(None, config) or config.getoption("--figures", default=False)
     return 0 if chosen or asked else len(os.sched_getaffinity(0)) + 1
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_collection() -> Generator[None, object, object]:
-    """Thousands of tests stay to the end: the garbage collector need not look at them again and again."""
-    gc.disable()
-    try:
-        return (yield)
-    finally:
-        gc.enable()
-        gc.collect()
-        gc.freeze()
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

@@ -17,7 +17,7 @@ from time import perf_counter
 from typing import Any
 
 from benchmarks.measuring import Spread, machine, markdown, ratio
-from benchmarks.rocketmq import ALLOCATIONS, VERSION, GroupAllocations, java_if_here
+from benchmarks.rocketmq import VERSION, GroupAllocations, java_if_here
 from rmqlb import MessageQueue, allocate
 from rmqlb.model.message_queue import sort_client_ids, sort_queues
 
@@ -184,7 +184,7 @@ def main() -> None:
     options = parser.parse_args()
     sys.stdout.write(f"{machine()}, {options.turns} turns, RocketMQ {VERSION}\n\n")
     rows: list[Row] = []
-    with java_if_here(ALLOCATIONS, GroupAllocations) as java:
+    with java_if_here() as java:
         for strategy in options.strategy or STRATEGIES:
             for size in SIZES:
                 group = Group.of(*size)

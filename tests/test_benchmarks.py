@@ -6,18 +6,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks import (
-    allocation,
-    memory,
-    mixed_groups,
-    producer,
-    rebalancing,
-    sending,
-    sizing,
-    startup,
-    sweeping,
-    tables,
-)
+from benchmarks import allocation, memory, mixed_groups, rebalancing, sending, sizing, startup, sweeping
 from benchmarks.allocation import HELD, LISTED, STRATEGIES, Group, Row
 from benchmarks.cluster import as_bytes, group_name, make_cluster, topic_name
 from benchmarks.measuring import MEGABYTE, Spread, Usage
@@ -72,14 +61,11 @@ def test_start_up_memory_and_allocation_have_limits() -> None:
 
 
 SECTIONS: list[tuple[Callable[[], Section], int, Any]] = [
-    (lambda: producer.picks(None, turns=1, run=0, messages=100), 3, sending),
     (lambda: sending.traces(rounds=1, attempts=20), 4, sending),
-    (lambda: producer.totals(1, (20, 1000)), 8, sending),
-    (lambda: producer.trials(1, messages=5, at_least=0, fewest=2), 8, sending),
+    (lambda: sending.trials(1, number=2, messages=5), 2, sending),
     (lambda: rebalancing.minutes(1, sizes=((2, 8), (3, 12)), length=1), 4, None),
     (lambda: rebalancing.trials(1, number=2), 1, rebalancing),
     (lambda: sizing.sizes(1, pairs=((2, 2), (3, 3))), 2 * len(sizing.CASES), None),
-    (lambda: tables.tables(1, rows=1_200), 1, tables),
     (lambda: mixed_groups.mixed(1, sizes=((64, 16),)), len(mixed_groups.STRATEGIES), mixed_groups),
 ]
 """A section at its smallest → the fewest rows, and the benchmark that has a limit for each of its ratios."""
@@ -100,7 +86,7 @@ def test_sweeps_are_measured_by_their_size(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @every_case(("benchmark", "name", "most"), [
-    (sending, ("trace, peak", producer.ON), 1.5),
+    (sending, ("trace, peak", sending.ON), 1.5),
     (rebalancing, ("minutes", "join", "100 x 1,000"), 40),
     (sweeping, ("sizes", "100 x 8 x 20"), 250),
 ])  # fmt: skip
@@ -109,3 +95,5 @@ def test_a_median_above_its_limit_is_reported(benchmark: Any, name: tuple[str, .
         assert len(benchmark.broken([Section((), ratios={name: Spread(median, 1, 999)})])) == lines
     with pytest.raises(KeyError):
         sending.broken([Section((), ratios={("unheard of",): Spread(1, 1, 1)})])
+    assert sending.broken([Section((), missing=["x"])]) == ["hold not measured: x"]
+    assert sizing.broken([Section((), ratios={("sizes", "AVG", sizing.LARGEST): Spread(99, 1, 99)})])

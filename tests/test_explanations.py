@@ -10,7 +10,7 @@ import rmqlb
 import rmqlb.engine.group
 import rmqlb.sources.source
 from rmqlb.cli.error_boundary import OUTPUT_LOST
-from rmqlb.cli.exit_codes import ExitCode, exit_code_of
+from rmqlb.cli.exit_codes import ExitCode
 from rmqlb.errors import RmqlbError
 from rmqlb.views.explanations import Explanation, explanations
 from tests.support.mismatches import every_case
@@ -89,7 +89,7 @@ def _is_anothers(node: ast.expr) -> bool:
 
 
 def _exit(kind: type[RmqlbError]) -> int:
-    return int(exit_code_of(kind.__new__(kind)))
+    return kind.exit_code
 
 
 USED = list(used_codes())

@@ -12,7 +12,7 @@ from benchmarks.growth import COMMANDS, GROUP, Size, calls, cluster, write
 from rmqlb import Members, MessageQueue
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.assignment.owners import owners_by_strategy
-from rmqlb.engine.diff.compare import compare_snapshots
+from rmqlb.engine.diff import compare_snapshots
 from rmqlb.engine.group import Group, assumption, gaps
 from rmqlb.engine.plan.rebalance import Side, plan_rebalance
 from rmqlb.engine.rebalance.simulate import GroupSimulation

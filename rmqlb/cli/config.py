@@ -28,7 +28,7 @@ def show_settings(source: SourceOptions, output: OutputOptions) -> None:
       rmqlb config show
       rmqlb config show --context prod --source-timeout 10s -o json
 
-    Exit codes: 0 done, 2 usage.
+    Exit codes: 0 done, 2 usage, 4 there is no such context.
     """
     terminal = Terminal("config show", output)
     settled = resolve_options(get_current_context())

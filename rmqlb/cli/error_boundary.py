@@ -14,7 +14,7 @@ from typer import Abort
 from typer.core import TyperGroup
 
 from rmqlb.cli import click
-from rmqlb.cli.exit_codes import ExitCode, exit_code_of
+from rmqlb.cli.exit_codes import ExitCode
 from rmqlb.errors import RmqlbError, UsageError
 from rmqlb.views.formats.text import safe_json, visible
 
@@ -45,7 +45,7 @@ class BoundedGroup(TyperGroup):
 def _end_with(error: BaseException, arguments: list[str]) -> NoReturn:
     match error:
         case RmqlbError():
-            _end(error.message, error.hint, error.code, exit_code_of(error), arguments)
+            _end(error.message, error.hint, error.code, ExitCode(error.exit_code), arguments)
         case click.NoArgsIsHelpError():
             error.show()
             sys.exit(ExitCode.USAGE)

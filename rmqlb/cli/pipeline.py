@@ -168,7 +168,9 @@ def _run(
     from rmqlb.pipeline.report.page import write
 
     result, interrupted = PipelineResult(place), False
-    size = _UNKNOWN_SIZE if uris else sum(file.length for file in local)
+    size = sum(file.length for file in local) if paths is not None else _largest_night(Path(place))
+    if uris or (paths is None and is_uri(place)):
+        size = _UNKNOWN_SIZE
     with terminal.progress(stages=True, verb="running") as progress:
         progress("on Spark", 0, 0)
         with spark_session(settings, size) as spark:
@@ -196,6 +198,13 @@ def _run(
 
 
 _UNKNOWN_SIZE = 1 << 40
+_PACKED = 10  # Parquet takes about a tenth of the documents' bytes
+
+
+def _largest_night(place: Path) -> int:
+    """About how many bytes of documents a night of the warehouse has, at most."""
+    nights = place.glob("groups/date=*")
+    return _PACKED * max((sum(file.stat().st_size for file in night.iterdir()) for night in nights), default=0)
 
 
 def show(result: PipelineResult, terminal: Terminal, *, interrupted: bool) -> None:

@@ -17,50 +17,20 @@ from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 from rmqlb.engine.allocate.strategy import Settings
+from rmqlb.engine.assignment import consumers
 from rmqlb.engine.assignment.assign import Owners, counts, owners_at_rest
-from rmqlb.engine.assignment.consumers import (
-    behind_proxy,
-    is_orderly,
-    other_subscriptions,
-    reported_strategies,
-    subscriptions,
-    unlocked_queues,
-    without_lock,
-)
 from rmqlb.engine.assignment.detect import fitting_strategies
 from rmqlb.engine.diagnose.diagnose import diagnose, evidence_since
 from rmqlb.engine.drain import drains_of
 from rmqlb.engine.group import Gaps, Given, Group, Ownership, gaps
 from rmqlb.engine.plan.changes import Changes, change_routes
 from rmqlb.errors import DataError, RmqlbError
+from rmqlb.model import policy as result
 from rmqlb.model.diagnosis import Drain, GroupFinding
 from rmqlb.model.group import BROADCASTING, RETRY_PREFIX, is_system_group, is_system_topic
 from rmqlb.model.message_queue import MessageQueue, queue_ranges, sort_client_ids, sort_key
 from rmqlb.model.owners import Basis
-from rmqlb.model.policy import (
-    DRAIN_TIME,
-    FAILED,
-    FORBIDDEN,
-    GROUP,
-    INCOMPLETE,
-    NOT_APPLICABLE,
-    PASSED,
-    Bound,
-    CheckResult,
-    CheckSummary,
-    JudgedLimit,
-    JudgedPolicy,
-    Limit,
-    LimitCounts,
-    Policy,
-    Rule,
-    RuleCounts,
-    Verdict,
-    WaivedLimit,
-    Waiver,
-    WaiverResult,
-    WaiverState,
-)
+from rmqlb.model.policy import FAILED, GROUP, INCOMPLETE, NOT_APPLICABLE, PASSED, Bound, Limit, Policy, Rule, Verdict
 from rmqlb.model.result import ERROR, SEVERITIES, Finding, Progress, Severity, counted, named, no_progress
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting
@@ -82,74 +52,58 @@ def check_policy(
     cluster: str | None = None,  # its name in a fleet; without it, waivers for clusters do not apply
     earlier: Sequence[ClusterSnapshot] = (),  # the oldest first
     progress: Progress = no_progress,
-) -> JudgedPolicy:
+) -> result.JudgedPolicy:
     missing = gaps(snapshot)
-    found: list[JudgedLimit] = []
+    found: list[result.JudgedLimit] = []
     for rule in policy.rules:
         found += _judge(rule, snapshot, missing, settings or Settings(), earlier, progress)
     chosen = [each for each in policy.waivers if each.cluster is None or fnmatchcase(cluster or "", each.cluster)]
     judged, waivers = waive(found, chosen, today)
-    result = _result(policy, judged, waivers, today, fail_on)
-    return JudgedPolicy(policy, judged, result, tuple(_waiver_findings(waivers)))
-
-
-def _result(
-    policy: Policy, judged: Sequence[JudgedLimit], waivers: tuple[WaiverResult, ...], today: date, fail_on: Severity
-) -> CheckResult:
     gravest_first = sorted(judged, key=lambda one: SEVERITIES.index(one.severity))
-    by_verdict: dict[Verdict, tuple[JudgedLimit, ...]] = {
-        verdict: tuple(one for one in gravest_first if one.verdict == verdict and not isinstance(one, WaivedLimit))
-        for verdict in (FAILED, INCOMPLETE, NOT_APPLICABLE)
-    }
-    outcome = PASSED
-    for verdict in (INCOMPLETE, FAILED):  # a failure is certain, and decides before what is incomplete
-        if any(one.decides(fail_on) for one in by_verdict[verdict]):
-            outcome = verdict
+    unwaived = [one for one in gravest_first if not isinstance(one, result.WaivedLimit)]
+    verdicts: tuple[Verdict, ...] = (FAILED, INCOMPLETE)  # a failure is certain, and decides first
+    outcome = next((v for v in verdicts if any(one.verdict == v and one.decides(fail_on) for one in unwaived)), PASSED)
     rules = []
     for rule in policy.rules:
         own = [one for one in judged if one.rule == rule.name]
         number, more = len({one.name for one in own} - {None}), _counts(own)
-        rules.append(RuleCounts(rule=rule.name, severity=rule.severity, about=rule.about, names=number, **more))
-    return CheckResult(
+        rules.append(result.RuleCounts(rule=rule.name, severity=rule.severity, about=rule.about, names=number, **more))
+    answer = result.CheckResult(
         policy=policy.where,
         today=today,
         fail_on=fail_on,
         outcome=outcome,
-        failed=by_verdict[FAILED],
-        waived=tuple(one for one in judged if isinstance(one, WaivedLimit)),
-        incomplete=by_verdict[INCOMPLETE],
-        not_applicable=by_verdict[NOT_APPLICABLE],
+        failed=tuple(one for one in unwaived if one.verdict == FAILED),
+        waived=tuple(one for one in judged if isinstance(one, result.WaivedLimit)),
+        incomplete=tuple(one for one in unwaived if one.verdict == INCOMPLETE),
+        not_applicable=tuple(one for one in unwaived if one.verdict == NOT_APPLICABLE),
         rules=tuple(rules),
         waivers=waivers,
-        summary=CheckSummary(rules=len(policy.rules), **_counts(judged)),
+        summary=result.CheckSummary(rules=len(policy.rules), **_counts(judged)),
     )
+    return result.JudgedPolicy(policy, judged, answer, tuple(_waiver_findings(waivers)))
 
 
-def _counts(judged: Iterable[JudgedLimit]) -> dict[str, Any]:
+def _counts(judged: Iterable[result.JudgedLimit]) -> dict[str, Any]:
     """The fields of `LimitCounts`; a rule without names counts as incomplete, not as a limit."""
     found: Counter[str] = Counter()
     for one in judged:
         found["limits"] += one.limit is not None
-        found["waived" if isinstance(one, WaivedLimit) else one.verdict] += 1
-    keys = zip(LimitCounts.__struct_fields__, LimitCounts.__struct_encode_fields__, strict=True)
+        found["waived" if isinstance(one, result.WaivedLimit) else one.verdict] += 1
+    keys = zip(result.LimitCounts.__struct_fields__, result.LimitCounts.__struct_encode_fields__, strict=True)
     return {field: found[key] for field, key in keys}
 
 
 def subjects(rule: Rule, snapshot: ClusterSnapshot, missing: Gaps) -> list[str]:
     if rule.about == GROUP:
-        skipped = _offline(snapshot, missing) if rule.skip_offline else ()
-        names = {*filterfalse(is_system_group, {*snapshot.groups, *missing.groups})}.difference(skipped)
+        names = {*filterfalse(is_system_group, {*snapshot.groups, *missing.groups})}
+        if rule.skip_offline and missing.proxies is None:  # brokers and Proxies reported, and nothing shows consumption
+            empty = [(name, group) for name, group in snapshot.groups.items() if group.client_ids == ()]
+            offline = {name for name, group in empty if consumers.behind_proxy(group) is None}
+            names -= offline - missing.members.keys()
     else:
         names = {*filterfalse(is_system_topic, {*snapshot.routes, *missing.topics} - snapshot.own_topics)}
     return sorted(name for name in names if rule.takes(name))
-
-
-def _offline(snapshot: ClusterSnapshot, missing: Gaps) -> Iterator[str]:
-    """Groups without a visible consumer, where all brokers and Proxies reported and nothing shows consumption."""
-    for name, group in snapshot.groups.items():
-        reported = name not in missing.members and missing.proxies is None
-        if group.client_ids == () and reported and behind_proxy(group) is None:
-            yield name
 
 
 def _judge(
@@ -159,7 +113,7 @@ def _judge(
     settings: Settings,
     earlier: Sequence[ClusterSnapshot],
     progress: Progress,
-) -> Iterator[JudgedLimit]:
+) -> Iterator[result.JudgedLimit]:
     names, applies = subjects(rule, snapshot, missing), False
     for done, name in enumerate(names):
         progress(f"rule {rule.name}", done, len(names))
@@ -183,8 +137,10 @@ def _judge(
         yield judgement(rule, None, None, INCOMPLETE, Measured(why=text))
 
 
-def judgement(rule: Rule, name: str | None, limit: Limit | None, verdict: Verdict, measured: Measured) -> JudgedLimit:
-    return JudgedLimit(
+def judgement(
+    rule: Rule, name: str | None, limit: Limit | None, verdict: Verdict, measured: Measured
+) -> result.JudgedLimit:
+    return result.JudgedLimit(
         rule=rule.name,
         severity=rule.severity,
         about=rule.about,
@@ -201,36 +157,36 @@ def judgement(rule: Rule, name: str | None, limit: Limit | None, verdict: Verdic
 
 
 def waive(
-    judged: Sequence[JudgedLimit], waivers: Sequence[Waiver], today: date
-) -> tuple[tuple[JudgedLimit, ...], tuple[WaiverResult, ...]]:
+    judged: Sequence[result.JudgedLimit], waivers: Sequence[result.Waiver], today: date
+) -> tuple[tuple[result.JudgedLimit, ...], tuple[result.WaiverResult, ...]]:
     """The limits, waived ones as `WaivedLimit`, and the state of each waiver; waivers accept only known failures."""
     uses: Counter[int] = Counter()
     undecided: set[int] = set()
-    found: list[JudgedLimit] = []
+    found: list[result.JudgedLimit] = []
     for one in judged:
         valid = ((at, waiver) for at, waiver in enumerate(waivers) if waiver.until >= today)
-        fits = (at for at, waiver in valid if waiver.fits(one.rule, one.about, one.name, one.limit))
-        at = next(fits, None) if one.verdict in (FAILED, INCOMPLETE) else None
-        if at is not None and one.verdict == FAILED:
+        fits = ((at, waiver) for at, waiver in valid if waiver.fits(one.rule, one.about, one.name, one.limit))
+        at, waiver = next(fits, (-1, None)) if one.verdict in (FAILED, INCOMPLETE) else (-1, None)
+        if waiver is not None and one.verdict == FAILED:
             uses[at] += 1
-            waiver = waivers[at]
-            found.append(WaivedLimit(**asdict(one), until=waiver.until, reason=waiver.reason, owner=waiver.owner))
+            of_waiver = {name: getattr(waiver, name) for name in ("until", "reason", "owner")}
+            found.append(result.WaivedLimit(**asdict(one), **of_waiver))
         else:
-            undecided |= set() if at is None else {at}
+            undecided.add(at)
             found.append(one)
 
-    def state(at: int) -> WaiverState:
+    def state(at: int) -> result.WaiverState:
         if waivers[at].until < today:
             return "expired"
         return "used" if uses[at] else "undecided" if at in undecided else "unused"
 
     return tuple(found), tuple(
-        WaiverResult(w.rule, w.group, w.topic, w.limit, w.until, w.reason, state(at), uses[at])
+        result.WaiverResult(w.rule, w.group, w.topic, w.limit, w.until, w.reason, state(at), uses[at])
         for at, w in enumerate(waivers)
     )
 
 
-def _waiver_findings(waivers: Sequence[WaiverResult]) -> Iterator[Finding]:
+def _waiver_findings(waivers: Sequence[result.WaiverResult]) -> Iterator[Finding]:
     for waiver in waivers:
         parts = (("rule", waiver.rule), ("limit", waiver.limit), ("group", waiver.group), ("topic", waiver.topic))
         target = ", ".join(f"{what} {name}" for what, name in parts if name is not None)
@@ -255,7 +211,7 @@ class Measured(Struct, frozen=True):
 
 
 def verdict(limit: Limit, measured: Measured) -> Verdict:
-    """Certain facts decide before missing ones."""
+    """Judge a limit; certain facts decide before missing ones."""
     if measured.apart is not None:
         return NOT_APPLICABLE
     if measured.value is None:
@@ -272,7 +228,7 @@ def verdict(limit: Limit, measured: Measured) -> Verdict:
 
 
 def _is_broken(limit: Limit, measured: Measured, value: Bound) -> bool | None:
-    """None when the answer depends on which of several names is true."""
+    """Whether the value breaks the limit; None when that depends on which of several names is true."""
     bound = limit.bound
     if limit.kind.unit == "noneOf":
         return bool(value)
@@ -294,9 +250,9 @@ def measure_group(limit: Limit, group: Group, earlier: Sequence[ClusterSnapshot]
             if group.apart is not None:
                 return Measured(apart=group.apart)
             group.must_be_assigned()
-        if isinstance(limit.bound, tuple) and limit.name == FORBIDDEN:
+        if isinstance(limit.bound, tuple) and limit.name == result.FORBIDDEN:
             return _forbidden_findings(limit.bound, group, earlier)
-        if limit.name == DRAIN_TIME:
+        if limit.name == result.DRAIN_TIME:
             return _broadcasts(group) or _drain_time(drains_of(evidence_since(group, earlier)).group)
         return GROUP_MEASURES[limit.name](group)
     except RmqlbError as error:
@@ -386,8 +342,8 @@ def _mixed_strategies(group: Group) -> Measured:
 
 def _mixed_subscriptions(group: Group) -> Measured:
     """Consumers that subscribe to other topics than most; their shares of the other topics have no consumer."""
-    others = other_subscriptions(group.group)
-    silent = sorted(set(group.visible_ids) - subscriptions(group.group).keys(), key=sort_key)
+    others = consumers.other_subscriptions(group.group)
+    silent = sorted(set(group.visible_ids) - consumers.subscriptions(group.group).keys(), key=sort_key)
     is_unsure = silent and len(set(group.visible_ids)) > 1
     missing = f"{named(silent)} did not report what they subscribe to" if is_unsure else group.untold
     return Measured(len(others), missing=missing, why=named(others))
@@ -435,10 +391,10 @@ def _drain_time(drain: Drain) -> Measured:
 
 
 def _without_lock(group: Group) -> Measured:
-    value = without_lock(group.routes, orderly=is_orderly(group.group))
+    value = consumers.without_lock(group.routes, orderly=consumers.is_orderly(group.group))
     if value is None:
         return Measured(missing=LOCK_UNKNOWN)
-    return Measured(value, why=queue_ranges(unlocked_queues(group.routes)) if value else "")
+    return Measured(value, why=queue_ranges(consumers.unlocked_queues(group.routes)) if value else "")
 
 
 def _strategies(group: Group) -> Measured:
@@ -458,7 +414,7 @@ def _strategies(group: Group) -> Measured:
 
 def _reported(group: Group) -> tuple[dict[str, str], list[str]]:
     ids = dict.fromkeys(group.all_client_ids)
-    reported = {i: name for i, name in reported_strategies(group.group).items() if i in ids}
+    reported = {i: name for i, name in consumers.reported_strategies(group.group).items() if i in ids}
     return reported, [i for i in ids if i not in reported]
 
 
@@ -493,7 +449,7 @@ _OF_SHARED_QUEUES = GROUP_MEASURES.keys() - _OF_ANY_GROUP  # only where consumer
 
 
 def _forbidden_findings(codes: tuple[str, ...], group: Group, earlier: Sequence[ClusterSnapshot]) -> Measured:
-    """The codes that hold, including consequences of a cause; unknown while a rule could not decide."""
+    """The forbidden codes that hold, including consequences of a cause; unknown while a rule cannot decide."""
     _ = group.group
     found = diagnose(evidence_since(group, earlier))
     causes = {each.code: each.causes for each in found.consequences}

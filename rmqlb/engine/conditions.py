@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import operator
 import re
 from collections.abc import Callable, Collection
+from operator import eq, ge, gt, le, lt, ne
 
 from msgspec import Struct
 
@@ -17,15 +17,7 @@ _CONDITION = (
     r"(?P<compare>>=|<=|==|!=|>|<|=)\s*(?P<limit>\d+(?:\.\d+)?)\s*(?:(?P<percent>%)|(?P<unit>ms|s|m|h))?\s*"
 )
 _UNITS_MS: dict[str | None, int] = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000}
-_OPERATORS: dict[str, Callable[[float, float], bool]] = {
-    ">": operator.gt,
-    ">=": operator.ge,
-    "<": operator.lt,
-    "<=": operator.le,
-    "=": operator.eq,
-    "==": operator.eq,
-    "!=": operator.ne,
-}
+_OPERATORS = {">": gt, ">=": ge, "<": lt, "<=": le, "=": eq, "==": eq, "!=": ne}
 
 
 class Figures(Struct, frozen=True):
@@ -64,7 +56,7 @@ class Condition(Struct, frozen=True):
 def parse_condition(text: str, figures: Figures) -> Condition:
     """NAME or NAME[SUBJECT], comparison, number, and a percent sign or unit of time or none (raises UsageError)."""
     if text.strip().lower() in figures.flags:
-        return Condition(text.strip(), text.strip().lower(), None, operator.gt, 0, percent=False)
+        return Condition(text.strip(), text.strip().lower(), None, gt, 0, percent=False)
     match = re.fullmatch(_CONDITION, text)
     if not match:
         hint = f"write {''.join(f'{flag}, ' for flag in figures.flags)}NAME>NUMBER or NAME>NUMBER%, as in 'idle>0'"

@@ -14,23 +14,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from rmqlb.engine.allocate.strategy import BROKER_STRATEGIES, Settings
+from rmqlb.engine.assignment import consumers
 from rmqlb.engine.assignment.assign import Members, Owners, owners_at_rest, spread
-from rmqlb.engine.assignment.consumers import (
-    GroupSdks,
-    assigned_by_broker,
-    behind_proxy,
-    group_sdks,
-    is_surely_offline,
-    must_be_listed,
-    must_not_be_grpc,
-    must_rebalance,
-    nobody_online,
-    only_grpc,
-    pop_refusal,
-    popped_topics,
-    rebalanced_members,
-    reported_strategies,
-)
 from rmqlb.engine.assignment.detect import DEFAULT, Detected, detect_strategy, must_be_set
 from rmqlb.errors import DataError, RmqlbError, UsageError
 from rmqlb.model.client_versions import SdkUse
@@ -198,7 +183,7 @@ class Group(Struct, dict=True, eq=False):
 
     @cached_property
     def popped(self) -> frozenset[str]:
-        return frozenset() if self._running_group is None else popped_topics(self._running_group)
+        return frozenset() if self._running_group is None else consumers.popped_topics(self._running_group)
 
     @cached_property
     def unsettled(self) -> frozenset[str]:
@@ -229,12 +214,13 @@ class Group(Struct, dict=True, eq=False):
     @cached_property
     def apart(self) -> str | None:
         """Why its consumers do not share its queues among themselves; None where they do (raises Unknown)."""
-        error = _refusal(self.group, must_rebalance, must_not_be_grpc, must_be_listed)
+        error = _refusal(self.group, consumers.must_rebalance, consumers.must_not_be_grpc, consumers.must_be_listed)
         return None if error is None else error.message
 
     @cached_property
     def refusal(self) -> DataError | None:
-        return _refusal(self.group, must_be_listed, partial(rebalanced_members, broadcasting_too=True))
+        rebalances = partial(consumers.rebalanced_members, broadcasting_too=True)
+        return _refusal(self.group, consumers.must_be_listed, rebalances)
 
     @property
     def shares(self) -> bool:
@@ -243,21 +229,21 @@ class Group(Struct, dict=True, eq=False):
     @property
     def hidden(self) -> bool:
         """Its consumers are behind a Proxy that did not report them."""
-        return self._running_group is not None and behind_proxy(self._running_group) is not None
+        return self._running_group is not None and consumers.behind_proxy(self._running_group) is not None
 
     @property
     def by_proxy(self) -> bool:
-        return self.hidden or (self._running_group is not None and only_grpc(self._running_group))
+        return self.hidden or (self._running_group is not None and consumers.only_grpc(self._running_group))
 
     def must_share(self, *, broadcasting: bool = False, pop: bool = False, hidden: bool = False) -> None:
         """Refuse a group whose consumers do not share its queues, unless a flag lets it pass (raises DataError)."""
         if self.seen is not None:
-            must_rebalance(self.seen, broadcasting_too=broadcasting, pop_too=pop)
-            must_be_listed(self.seen, assumed=hidden or self.assumed)
+            consumers.must_rebalance(self.seen, broadcasting_too=broadcasting, pop_too=pop)
+            consumers.must_be_listed(self.seen, assumed=hidden or self.assumed)
             if not self.assumed and not pop:
-                must_not_be_grpc(self.seen)
+                consumers.must_not_be_grpc(self.seen)
                 if self.popped_routes and all(each.topic.startswith(RETRY_PREFIX) for each in self.pulled_routes):
-                    raise pop_refusal(self.seen, [route.topic for route in self.popped_routes])
+                    raise consumers.pop_refusal(self.seen, [route.topic for route in self.popped_routes])
         if not (self.assumed or self.given.by_pop or self.broadcasting or self.by_proxy):
             self.must_be_assigned()
 
@@ -271,7 +257,7 @@ class Group(Struct, dict=True, eq=False):
         if self.seen is None:
             hint = "name them with --consumers ID,ID,… or @FILE, or a number"
             raise Unknown("the source holds no group's consumers", hint=hint, code="consumers-unknown")
-        return rebalanced_members(self.seen, broadcasting_too=True, pop_too=True)
+        return consumers.rebalanced_members(self.seen, broadcasting_too=True, pop_too=True)
 
     @property
     def placeholders(self) -> tuple[str, ...]:
@@ -309,13 +295,13 @@ class Group(Struct, dict=True, eq=False):
         ids = self.group.client_ids
         if ids is None:
             raise Unknown("its consumers are unknown")
-        must_be_listed(self.group)
+        consumers.must_be_listed(self.group)
         return ids
 
     @cached_property
-    def sdks(self) -> GroupSdks:
+    def sdks(self) -> consumers.GroupSdks:
         given = self.given
-        return group_sdks(self._running_group, self.client_ids, given=given.sdk, given_of=given.sdk_of)
+        return consumers.group_sdks(self._running_group, self.client_ids, given=given.sdk, given_of=given.sdk_of)
 
     @property
     def names_sdks(self) -> bool:
@@ -440,7 +426,9 @@ class Group(Struct, dict=True, eq=False):
             return Detected(DEFAULT, "reported")
         ids = () if self.seen is None or self.seen.client_ids is None else self.seen.client_ids
         real = self._running(DEFAULT, self.client_ids if not self.assumed else ids)
-        is_said = self.given.strategy is not None or (self.seen is not None and reported_strategies(self.seen))
+        is_said = self.given.strategy is not None or (
+            self.seen is not None and consumers.reported_strategies(self.seen)
+        )
         found = detect_strategy(self.given.strategy, self.seen, () if is_said else self.pulled_routes, real)
         must_be_set(found.run_by_members, self.settings)
         return found
@@ -503,7 +491,7 @@ class Group(Struct, dict=True, eq=False):
         return self._running(strategy, () if self.hidden else self.client_ids)
 
     def _running(self, strategy: str, client_ids: tuple[str, ...]) -> Members:
-        by_broker, by_broker_of = assigned_by_broker(self._running_group, client_ids)
+        by_broker, by_broker_of = consumers.assigned_by_broker(self._running_group, client_ids)
         return Members(
             client_ids,
             strategy,
@@ -543,20 +531,17 @@ class Group(Struct, dict=True, eq=False):
         if self.apart is not None and not self.broadcasting:
             raise DataError(self.apart)
         queues = self.queues
-        offline = not (self.assumed or self.group.client_ids or self.untold) and is_surely_offline(self.group)
+        offline = not (self.assumed or self.group.client_ids or self.untold) and consumers.is_surely_offline(self.group)
         ids = () if offline else self.all_client_ids
         if not ids:
             nobody: Owners = dict.fromkeys(queues, ())
             return Ownership(nobody, "observed", 0, spread(nobody, ()))
         seen: Owners = {} if self.broadcasting else {q: self.observed[q] for q in queues if q in self.observed}
         unknown = len(queues) - len(seen)
-        if seen and (not unknown or not self._agrees(seen)):
+        predicted = known(lambda: self.predicted) if seen and unknown else {}
+        if seen and (predicted is None or any(predicted.get(queue) != own for queue, own in seen.items())):
             return Ownership(seen, "observed", unknown, spread(seen, ids))
         return Ownership(self.predicted, self.basis, 0, spread(self.predicted, ids, broadcasting=self.broadcasting))
-
-    def _agrees(self, owners: Owners) -> bool:
-        predicted = known(lambda: self.predicted)
-        return predicted is not None and all(predicted.get(queue) == own for queue, own in owners.items())
 
     @cached_property
     def faults(self) -> Faults:
@@ -668,11 +653,11 @@ def _only_topic(snapshot: ClusterSnapshot, name: str | None, given: Given) -> tu
         raise UsageError("which topic?", hint=f"name it with --topic; the source holds {listed}", code="which-topic")
     seen = None if name is None else snapshot.groups.get(name)
     if seen is not None and seen.views == ():
-        raise nobody_online(name, seen, "its topics are not known; name one with --topic")
+        raise consumers.nobody_online(name, seen, "its topics are not known; name one with --topic")
     hint = "a plan needs the route of a topic"
     raise DataError(f"no route is in {snapshot.endpoint}", hint=hint, code="topic-not-found")
 
 
 def reported_by(group: Group) -> dict[str, str]:
-    reported = {} if group.assumed or group.seen is None else reported_strategies(group.seen)
+    reported = {} if group.assumed or group.seen is None else consumers.reported_strategies(group.seen)
     return {client_id: name for client_id, name in reported.items() if client_id in group.client_ids}

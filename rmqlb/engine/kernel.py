@@ -39,7 +39,7 @@ def stream_key(seed: int, trial: int, stream: int) -> int:
 
 
 def stream_named(name: str) -> int:
-    """The number of the stream with that name, 64 bits: a broker keeps its numbers, whichever other brokers exist."""
+    """The 64-bit number of the stream of a name: a broker draws the same numbers, whichever other brokers exist."""
     number = 0
     for byte in sort_key(name):
         number = mix(number + byte + 1)
@@ -180,7 +180,7 @@ def last_tick(first: int, every: int, until: int) -> int:
 
 
 def until_next_tick(begin: int, every: int, now: int) -> int:
-    """The time until a timer's next tick, counted from `begin`; a tick that is due now has just been."""
+    """The time until a timer's next tick, counted from `begin`; a tick that is due now is over."""
     return every - (now - begin) % every
 
 
@@ -205,7 +205,8 @@ def in_processes(work: Callable[[int], Found], numbers: Sequence[int], jobs: int
 
     _shared.append(work)
     try:
-        with ProcessPoolExecutor(jobs, get_context("fork"), _ignore_interrupts) as pool:
+        ignored = signal.SIGINT, signal.SIG_IGN
+        with ProcessPoolExecutor(jobs, get_context("fork"), signal.signal, ignored) as pool:
             yield from pool.map(_run, numbers, chunksize=max(len(numbers) // (8 * jobs), 1))
     finally:
         _shared.pop()
@@ -213,7 +214,3 @@ def in_processes(work: Callable[[int], Found], numbers: Sequence[int], jobs: int
 
 def _run(number: int) -> Any:
     return _shared[-1](number)
-
-
-def _ignore_interrupts() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)

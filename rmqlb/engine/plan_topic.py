@@ -22,7 +22,7 @@ from itertools import product
 from math import lcm
 
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import astuple, replace
 
 from rmqlb.engine.assignment.assign import Members
 from rmqlb.engine.plan.changes import NewBroker
@@ -42,7 +42,6 @@ from rmqlb.model.plan_topic import GroupEffect, KeysMoved, MovedKey, Step, WaitF
 from rmqlb.model.result import counted, messages, named
 from rmqlb.model.route import MASTER_ID, PERM_READ, PERM_WRITE, BrokerData, QueueData, TopicRouteData
 from rmqlb.model.send_scenario import ProxyMode
-from rmqlb.model.simulate_send import KeyedSdk, KeyQueue
 from rmqlb.model.snapshot import ClusterSnapshot, suggestion
 
 _NO_MASTER: Mapping[int, str] = {0: "unknown"}
@@ -76,34 +75,15 @@ def routes_of(route: TopicRouteData, request: TopicRequest, known: Iterable[Brok
     if not target.publish_queues() or not target.subscribe_queues():
         raise UsageError(f"topic {route.topic} would have no queue left", hint="add a broker, or drain fewer")
     for data in target.queue_datas:
-        unread = data.writable and data.write_queue_nums > (data.read_queue_nums if data.readable else 0)
-        if data != old.get(data.broker_name) and unread:
-            raise _unread(data.broker_name, data.write_queue_nums, request)
+        name, writes = data.broker_name, data.write_queue_nums
+        if data != old.get(name) and data.writable and writes > (data.read_queue_nums if data.readable else 0):
+            hint = f"make them readable: --add-broker {name}:{writes}"
+            raise UsageError(f"producers would write queues of {name} that consumers cannot read", hint=hint)
     return Routes(now=route, opened=opened, switched=switched, target=target)
 
 
-def _unread(name: str, writes: int, request: TopicRequest) -> UsageError:
-    added = next((broker for broker in request.add_brokers if broker.name == name), None)
-    of_broker = "" if added else f" of {name}"
-    if added is not None:
-        counts = (number for number in (added.read_queue_nums, added.write_queue_nums) if number is not None)
-        option = ":".join((f"--add-broker {name}", *map(str, counts)))
-        hint = f"write as many read queues as write queues, or more: {name}:{writes}"
-    elif request.queues is not None:
-        option = f"--queues {request.queues}"
-        hint = f"--add-broker {name} makes it readable too; --drain-broker {name} takes its queues away"
-    else:
-        option = f"--move-to-cluster {request.move_to_cluster}"
-        hint = f"say how many queues each broker gets: --queues {writes}"
-    return UsageError(f"{option}: producers would write queues{of_broker} that consumers cannot read", hint=hint)
-
-
 def describe(request: TopicRequest) -> tuple[str, ...]:
-    """The changes in words.
-
-    >>> describe(TopicRequest(queues=16, drain_brokers=("b",)))
-    ('16 queues per broker', 'drain broker b')
-    """
+    """The changes in words."""
     lines = [] if request.move_to_cluster is None else [f"move to cluster {request.move_to_cluster}"]
     lines += [f"add broker {broker.name}" for broker in request.add_brokers]
     lines += [] if request.queues is None else [f"{counted(request.queues, 'queue')} per broker"]
@@ -320,12 +300,12 @@ def _steps(
     if ordered:
         yield step("hold-producers", opened, opened, switches, held_ms, _wait("drained", readable))
     change = step("change-write-queues", opened, switched, switches, _POLL_MS, wait_writable)
-    moved = moved_keys(now, target, keys)
-    effects = [(each, out_of_order(of, moved.leaving)) for of, each in zip(groups or (), change.groups, strict=False)]
+    sdks, shares = moved_keys(now, target, keys)
+    effects = [(each, out_of_order(of, shares)) for of, each in zip(groups or (), change.groups, strict=False)]
     yield replace(
         change,
         groups=tuple(replace(each, out_of_order_unheld=number) for each, number in effects),
-        keys=moved.sdks,
+        keys=tuple(sdks),
         uniform_share=uniform_share(now.publish_queues(), writable),
         order_broken_ms=0.0 if ordered else broken_ms,
         order_broken_unheld_ms=broken_ms,
@@ -500,51 +480,31 @@ def _first_lost(begun: Iterable[Move]) -> int | None:
     return lost
 
 
-class MovedKeys(Struct, frozen=True):
-    """Keys that go to another queue, for each SDK, and the share of each queue's keys that leave."""
-
-    sdks: tuple[KeysMoved, ...]
-    leaving: tuple[Mapping[MessageQueue, float], ...]  # SDK by SDK; evenly hashed keys where none is known
+Leaving = Mapping[MessageQueue, float]  # queue → the share of its keys that leave
 
 
-def moved_keys(before: TopicRouteData, after: TopicRouteData, keys: Keys) -> MovedKeys:
-    """The moved keys; without keys, evenly hashed ones (raises DataError)."""
+def moved_keys(before: TopicRouteData, after: TopicRouteData, keys: Keys) -> tuple[list[KeysMoved], list[Leaving]]:
+    """The moved keys of each SDK, and their shares; evenly hashed keys where none is known (raises DataError)."""
     if before.publish_queues() == after.publish_queues():
-        return MovedKeys((), ())
+        return [], []
     evenly = leaving_shares(before.publish_queues(), after.publish_queues())
     if not keys.keys:
-        return MovedKeys((), (evenly,))
+        return [], [evenly]
     found = key_queues(before, keys.keys, keys.sdks, keys.proxy_mode, after=after)
-    moving = ((each, tuple(_moving(found.keys, each))) for each in found.sdks)
-    sdks = tuple(KeysMoved(each.sdk, each.moved, each.moved_share, own) for each, own in moving)
-    leaving = tuple(_leaving(before.topic, found.keys, each.sdk) for each in sdks if each.moved is not None)
-    return MovedKeys(sdks, leaving or (evenly,))
-
-
-def _moving(keys: Sequence[KeyQueue], sdk: KeyedSdk) -> Iterator[MovedKey]:
-    for key in keys if sdk.moved else ():
-        queue, after = key.queues[sdk.sdk], (key.queues_after or {}).get(sdk.sdk)
-        if queue != after:
-            yield MovedKey(key.key, queue, after)
-
-
-def _leaving(topic: str, keys: Sequence[KeyQueue], sdk: str) -> dict[MessageQueue, float]:
-    whole, left = Counter[MessageQueue](), Counter[MessageQueue]()
-    for key in keys:
-        if (place := key.queues[sdk]) is not None:
-            queue = MessageQueue(topic, place.broker_name, place.queue_id)
-            whole[queue] += 1
-            left[queue] += (key.queues_after or {}).get(sdk) != place
-    return {queue: left[queue] / count for queue, count in whole.items()}
+    sdks, leaving = list[KeysMoved](), list[Leaving]()
+    for each in found.sdks:
+        sent = [MovedKey(key.key, key.queues[each.sdk], (key.queues_after or {}).get(each.sdk)) for key in found.keys]
+        moving = tuple(key for key in sent if each.moved and key.queue != key.queue_after)
+        sdks.append(KeysMoved(each.sdk, each.moved, each.moved_share, moving))
+        if each.moved is not None:
+            whole, left = (Counter(key.queue for key in some if key.queue is not None) for some in (sent, moving))
+            shares = {queue: left[queue] / count for queue, count in whole.items()}
+            leaving.append({MessageQueue(before.topic, *astuple(queue)): share for queue, share in shares.items()})
+    return sdks, leaving or [evenly]
 
 
 def leaving_shares(before: Sequence[MessageQueue], after: Sequence[MessageQueue]) -> dict[MessageQueue, float]:
-    """The share of each queue's evenly distributed hashes that leave the queue, by hash % n.
-
-    >>> a = [MessageQueue("T", "a", i) for i in range(4)]
-    >>> list(leaving_shares(a[:1], a).values()), list(leaving_shares(a[:2], a[:3]).values())
-    ([0.75], [0.6666666666666666, 0.6666666666666666])
-    """
+    """The share of each queue's evenly distributed hashes that leave the queue, by hash % n."""
     if not after:
         return dict.fromkeys(before, 1.0)
     rounds = lcm(len(before), len(after)) // max(len(before), 1)
@@ -555,18 +515,13 @@ def leaving_shares(before: Sequence[MessageQueue], after: Sequence[MessageQueue]
 
 
 def uniform_share(before: Sequence[MessageQueue], after: Sequence[MessageQueue]) -> float:
-    """The share of all evenly distributed hashes that change their queue.
-
-    >>> a = [MessageQueue("T", "a", i) for i in range(8)]
-    >>> uniform_share(a[:4], a), uniform_share(a, a[:4]), uniform_share(a[:2], a[:3]), uniform_share(a, a)
-    (0.5, 0.5, 0.6666666666666666, 0.0)
-    """
+    """The share of all evenly distributed hashes that change their queue."""
     if not before:
         return 0.0 if not after else 1.0
     return sum(leaving_shares(before, after).values()) / len(before)
 
 
-def out_of_order(group: PlannedGroup, leaving: Sequence[Mapping[MessageQueue, float]]) -> int | None:
+def out_of_order(group: PlannedGroup, leaving: Sequence[Leaving]) -> int | None:
     """The number of unread messages whose key leaves their queue, the most of any SDK; None when unknown."""
     most = 0.0
     for shares in leaving:

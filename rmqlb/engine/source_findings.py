@@ -34,7 +34,9 @@ def route_findings(route: TopicRouteData) -> Iterator[Finding]:
     """Findings on one topic's route, the gravest first (raises DataError for a malformed order config)."""
     topic = route.topic
     yield from unreadable_findings(route)
-    ordered, brokers = _ordered(route), route.brokers_by_name()
+    brokers, ordered = route.brokers_by_name(), None  # broker name → number of its queues in the order config
+    if route.is_order_topic:
+        ordered = Counter(queue.broker_name for queue in route.publish_queues())
     for data in route.queue_datas:
         name = f"broker {data.broker_name} of topic {topic}"
         # Whether producers send even to a broker that takes no messages: an order config and the mapping of a static
@@ -49,12 +51,10 @@ def route_findings(route: TopicRouteData) -> Iterator[Finding]:
     if len(clusters) > 1:
         yield Finding("spans-clusters", f"topic {topic} spans the clusters {', '.join(clusters)}")
     if ordered is not None:
-        yield from _order(route, ordered)
-
-
-def _ordered(route: TopicRouteData) -> Counter[str] | None:
-    """Broker name → number of its queues in the order config; None without one."""
-    return Counter(queue.broker_name for queue in route.publish_queues()) if route.is_order_topic else None
+        gone = sorted(ordered.keys() - {data.broker_name for data in route.queue_datas})
+        lost = f"; sends to {', '.join(gone)}, which the route does not have, fail" if gone else ""
+        text = f"topic {topic} has an order config: producers take their queues from it, whatever brokers say{lost}"
+        yield Finding("order-topic", text)
 
 
 def _master(name: str, broker: BrokerData | None, sent_to: bool | None) -> Iterator[Finding]:
@@ -92,13 +92,6 @@ def _queues(name: str, data: QueueData, ordered: int | None) -> Iterator[Finding
 
 def _span(first: int, end: int) -> str:
     return f"queue {first}" if first + 1 == end else f"queues {first}-{end - 1}"
-
-
-def _order(route: TopicRouteData, ordered: Counter[str]) -> Iterator[Finding]:
-    gone = sorted(ordered.keys() - {data.broker_name for data in route.queue_datas})
-    told = f"; sends to {', '.join(gone)}, which the route does not have, fail" if gone else ""
-    text = f"topic {route.topic} has an order config: producers take their queues from it, whatever brokers say{told}"
-    yield Finding("order-topic", text)
 
 
 def source_findings(snapshot: ClusterSnapshot, concerns: Callable[[Unread], bool] = lambda _: True) -> list[Finding]:

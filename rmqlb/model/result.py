@@ -208,8 +208,13 @@ def sum_if_known(numbers: Iterable[int | None]) -> int | None:
 
 
 def utc_text(at: datetime) -> str:
-    """ISO 8601, with Z for UTC."""
-    return at.isoformat().replace("+00:00", "Z")
+    """ISO 8601, with Z for UTC.
+
+    >>> utc_text(datetime.fromisoformat("2026-11-21T02:00:00.123+00:00"))
+    '2026-11-21T02:00:00.123Z'
+    """
+    is_short = at.microsecond and not at.microsecond % 1000
+    return at.isoformat(timespec="milliseconds" if is_short else "auto").replace("+00:00", "Z")
 
 
 def in_utc(at: datetime | None) -> datetime | None:

@@ -5,8 +5,8 @@ escapes above ASCII. A 4.x server answers in the request's form, a 5.x server in
 JSON unless set), so the answer to a JSON request may be binary.
 
 JSON is read more strictly than by fastjson: `code`, `opaque` and `flag` are required (Java reads a missing code as 0,
-which is success), integers have 32 bits, keys are unique (fastjson takes the last), NaN, infinities and lone surrogates
-(`?` in Java) are refused. Unknown keys and the sender's language are skipped, a missing version is 0, null is absence.
+which is success), integers have 32 bits, NaN, infinities and lone surrogates (`?` in Java) are refused. Of two equal
+keys the last one counts. Unknown keys and the sender's language are skipped, a missing version is 0, null is absence.
 Values of extFields are text: numbers as written (fastjson's generations disagree only on exponents and on -0), `true`,
 `false`.
 
@@ -25,41 +25,28 @@ fault: a protocol error. No message repeats the text, which may be a secret.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
-from struct import Struct
-from typing import Any, Final
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from struct import Struct as Layout
+from typing import Annotated, Final
 
+import msgspec
+from msgspec import Meta, Raw, Struct
+
+from rmqlb.decoding import decode
 from rmqlb.errors import ProtocolError, UsageError
 from rmqlb.remoting.command import INT32_MAX, INT32_MIN, RemotingCommand
 
-
-class _NumberText(str):
-    """A JSON number as written, so that no number is slow to read or loses digits."""
-
-    __slots__ = ()
+_Int32 = Annotated[int, Meta(ge=INT32_MIN, le=INT32_MAX)]
 
 
-class _IntegerText(_NumberText):
-    __slots__ = ()
-
-
-def _refuse_constant(name: str) -> None:
-    raise ProtocolError(f"header holds {name}, which JSON does not have")
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    members = dict(pairs)
-    if len(members) != len(pairs):
-        raise ProtocolError("header names a key twice")
-    return members
-
-
-_INT32_DIGITS: Final = len(str(INT32_MIN))
-_DECODER: Final = json.JSONDecoder(
-    object_pairs_hook=_unique, parse_int=_IntegerText, parse_float=_NumberText, parse_constant=_refuse_constant
-)
-_ENCODER: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), sort_keys=True, allow_nan=False)
+class _JsonHeader(Struct, rename="camel"):
+    code: _Int32
+    opaque: _Int32
+    flag: _Int32
+    version: _Int32 | None = None
+    remark: str | None = None
+    ext_fields: dict[str, Raw] | None = None
 
 
 def encode_json_header(command: RemotingCommand) -> bytes:
@@ -80,61 +67,32 @@ def encode_json_header(command: RemotingCommand) -> bytes:
         members["remark"] = command.remark
     if command.ext_fields:
         members["extFields"] = dict(command.ext_fields)
-    return encode_text(_ENCODER.encode(members), "the request")
+    return _utf8(lambda: msgspec.json.encode(members, order="sorted"), "the request")
 
 
 def decode_json_header(header: bytes, body: bytes | None) -> RemotingCommand:
     """Mirrors `RemotingSerializable.decode` (raises ProtocolError)."""
     try:
-        members = _DECODER.decode(decode_text(header, "header"))
-    except json.JSONDecodeError as error:
-        raise ProtocolError(f"header is not JSON: {error.msg} at character {error.pos}") from None
+        found = decode(decode_text(header, "header"), _JsonHeader)
+        fields = _texts(found.ext_fields or {})
     except RecursionError:
         raise ProtocolError("header is nested too deep") from None
-    if not isinstance(members, dict):
-        raise ProtocolError("header is not a JSON object")
-    fields = members.get("extFields")
-    if not isinstance(fields, dict | None):
-        raise ProtocolError("header's extFields is not an object")
-    return RemotingCommand(
-        code=_int32(members, "code"),
-        version=0 if members.get("version") is None else _int32(members, "version"),
-        opaque=_int32(members, "opaque"),
-        flag=_int32(members, "flag"),
-        remark=None if members.get("remark") is None else _text(members["remark"], "remark"),
-        ext_fields={
-            _text(key, "name in extFields"): _value_text(value)
-            for key, value in (fields or {}).items()
-            if value is not None
-        },
-        body=body,
-    )
+    except msgspec.DecodeError as error:
+        raise ProtocolError(f"header: {str(error).replace(' - at ', ' at ').replace('`', '')}") from None
+    return RemotingCommand(found.code, found.version or 0, found.opaque, found.flag, found.remark, fields, body)
 
 
-def _int32(members: Mapping[str, Any], name: str) -> int:
-    value = members.get(name)
-    if isinstance(value, _IntegerText) and len(value) <= _INT32_DIGITS and INT32_MIN <= int(value) <= INT32_MAX:
-        return int(value)
-    raise ProtocolError(f"header's {name} is {'missing' if value is None else 'not an integer of 32 bits'}")
+def _texts(fields: Mapping[str, Raw]) -> dict[str, str]:
+    """The values as text, without null."""
+    texts = {name: bytes(value).decode() for name, value in fields.items() if bytes(value) != b"null"}
+    if any(text.startswith(("[", "{")) for text in texts.values()):
+        raise ProtocolError("header's value in extFields is not text")
+    return {name: decode(text, str) if text.startswith('"') else text for name, text in texts.items()}
 
 
-def _value_text(value: object) -> str:
-    if isinstance(value, bool | _NumberText):
-        return str(value).lower() if isinstance(value, bool) else str(value)
-    return _text(value, "value in extFields")
-
-
-def _text(value: object, what: str) -> str:
-    if not isinstance(value, str) or isinstance(value, _NumberText):
-        raise ProtocolError(f"header's {what} is not text")
-    if not _is_text(value):
-        raise ProtocolError(f"header's {what} holds a lone surrogate")
-    return value
-
-
-_FIXED: Final = Struct(">hbhii")
-_INT16: Final = Struct(">h")
-_INT32: Final = Struct(">i")
+_FIXED: Final = Layout(">hbhii")
+_INT16: Final = Layout(">h")
+_INT32: Final = Layout(">i")
 
 
 def decode_binary_header(header: bytes, body: bytes | None) -> RemotingCommand:
@@ -171,28 +129,23 @@ class _Reader:
         self._at += size
         return self._data[self._at - size : self._at]
 
-    def length(self, form: Struct) -> int:
+    def length(self, form: Layout) -> int:
         size: int = form.unpack(self.take(form.size))[0]
         return size
 
-    def text(self, form: Struct, what: str) -> str:
+    def text(self, form: Layout, what: str) -> str:
         return decode_text(self.take(self.length(form)), f"header's {what}")
 
 
 def encode_text(text: str, what: str) -> bytes:
     """UTF-8 (raises UsageError)."""
-    if not _is_text(text):
-        raise UsageError(f"{what} is not valid text: it cannot be written in UTF-8")
-    return text.encode()
+    return _utf8(text.encode, what)
 
 
-def _is_text(text: str) -> bool:
-    """The text has no lone surrogate. The codec's own error, which has the text, stays in here."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
+def _utf8(encode: Callable[[], bytes], what: str) -> bytes:
+    with suppress(UnicodeEncodeError):  # which has the text, so that no error may come of it
+        return encode()
+    raise UsageError(f"{what} is not valid text: it cannot be written in UTF-8")
 
 
 def decode_text(data: bytes, what: str) -> str:

@@ -131,21 +131,20 @@ class LiveSource:
             own_groups=self._own_groups,
         )
 
-    def ask_offsets(
-        self, group: str, questions: Sequence[OffsetQuestion], progress: Progress = no_progress
-    ) -> States | None:
-        answers = self._ask_brokers("start offsets", partial(_at_takeover, group), questions, progress)
+    def ask_offsets(self, group: str, questions: Sequence[OffsetQuestion]) -> States | None:
+        """What brokers tell a consumer of a group that takes these queues; None where they cannot be asked."""
+        answers = self._ask_brokers("start offsets", partial(_at_takeover, group), questions)
         return None if answers is None else {question.queue: state for question, state in answers}
 
     def ask_assignments(
-        self, group: str, questions: Sequence[AssignmentQuestion], progress: Progress = no_progress
+        self, group: str, questions: Sequence[AssignmentQuestion]
     ) -> Mapping[AssignmentQuestion, AssignmentAnswer] | None:
-        answers = self._ask_brokers(
-            "assignments", lambda reads, each: reads.assignment(group, each), questions, progress
-        )
+        """What brokers answer consumers that let them assign their queues; None where they cannot be asked."""
+        answers = self._ask_brokers("assignments", lambda reads, each: reads.assignment(group, each), questions)
         return None if answers is None else dict(answers)
 
     def ask_message_type(self, topic: str, addresses: Sequence[str]) -> str | None:
+        """The topic's `message.type` at the first of these brokers that reports it; None where none does."""
         reads = self.reads.broker_reads
         with closing(self.reads):
             for address in addresses if reads is not None else ():
@@ -154,10 +153,9 @@ class LiveSource:
                         return found
             return None
 
-    def ask_stacks(
-        self, group: str, client_ids: Sequence[str], progress: Progress = no_progress
-    ) -> Mapping[str, tuple[str, ...]]:
-        self._begin(Wanted(group=group, spaced=True), progress)
+    def ask_stacks(self, group: str, client_ids: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
+        """Client ID → the stack traces of its consume threads, of the consumers that answer."""
+        self._begin(Wanted(group=group, spaced=True), no_progress)
         with closing(self.reads):
             try:
                 brokers = self.reads.brokers(group)
@@ -183,14 +181,13 @@ class LiveSource:
         what: str,
         ask: Callable[[NameServerReads, Question], Answer | None],
         questions: Sequence[Question],
-        progress: Progress,
     ) -> list[tuple[Question, Answer]] | None:
         """The answers; None where brokers cannot be asked."""
         batches: dict[str, list[Question]] = {}
         for question in questions:
             batches.setdefault(question.address, []).append(question)
         reads = self.reads.broker_reads
-        self._begin(Wanted(), progress)
+        self._begin(Wanted(), no_progress)
 
         def of_broker(address: str) -> list[tuple[Question, Answer]]:
             """Stop at the first silence or unknown request code of the broker, so that silence costs one timeout."""

@@ -11,13 +11,13 @@ from rmqlb.model.snapshot import AssignmentAnswer, AssignmentQuestion
 
 
 def utc_now() -> datetime:
-    return datetime.now(UTC).replace(microsecond=0)
+    """Now, in whole milliseconds: a second is a tenth of the time between two samples, and so of a rate."""
+    now = datetime.now(UTC)
+    return now.replace(microsecond=now.microsecond // 1000 * 1000)
 
 
 class NothingToAsk:
     """A source without a broker or consumer to ask."""
-
-    live = False
 
     def ask_offsets(self, *_: object) -> States | None:
         return None

@@ -156,4 +156,4 @@ def _look_again(
 
 def _with_stacks(evidence: EvidenceOf, name: str, seen: Looks, source: Reader) -> Looks:
     ids = worth_stacks(evidence(name, seen)) if name in seen[-1].groups else ()
-    return (*seen[:-1], with_stacks(seen[-1], name, source.ask_stacks(name, ids))) if ids else seen
+    return (*seen[:-1], with_stacks(seen[-1], name, source.open().ask_stacks(name, ids))) if ids else seen

@@ -3,8 +3,7 @@ from collections.abc import Mapping, Sequence
 from msgspec.structs import replace
 
 from rmqlb.engine.conditions import declared
-from rmqlb.engine.diff.compare import compare_snapshots, diff_findings, side_of
-from rmqlb.engine.diff.explain import predicted_group, prediction_summary
+from rmqlb.engine.diff import compare_snapshots, diff_findings, predicted_group, prediction_summary, side_of
 from rmqlb.engine.record.compare import Expected
 from rmqlb.engine.source_findings import source_findings
 from rmqlb.errors import DocumentError

@@ -1,7 +1,6 @@
 """Option values as typed, parsed: consumers, brokers, patterns of names. Each error names the option."""
 
 import re
-import sys
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Literal, TypeVar
@@ -10,6 +9,7 @@ from rmqlb.errors import DataError, UsageError
 from rmqlb.model.group import is_system_group, is_system_topic
 from rmqlb.model.result import SEVERITIES, Finding, Severity
 from rmqlb.model.snapshot import is_pattern, suggestion
+from rmqlb.sources.user_files.text_file import read_text
 from rmqlb.verbs.amounts import count
 
 if TYPE_CHECKING:
@@ -150,18 +150,7 @@ def lines_of(text: str) -> list[str]:
 
 def file_lines(path: str, option: str) -> tuple[str, ...]:
     """The lines of `@FILE`, or of stdin for `@-`, without blank ones and comments (raises UsageError)."""
-    try:
-        if path == "-":
-            text = sys.stdin.read(_LONGEST_FILE + 1).removeprefix("\ufeff") if sys.stdin is not None else ""
-        else:
-            with open(path, encoding="utf-8-sig") as file:
-                text = file.read(_LONGEST_FILE + 1)
-    except OSError as error:
-        raise DataError(f"{option} @{path}: {error.strerror}", code="cannot-read") from None
-    except ValueError:
-        raise UsageError(f"{option} @{path}: it is not UTF-8 text") from None
-    if len(text) > _LONGEST_FILE:
-        raise UsageError(f"{option} @{path}: larger than 16 MB")
+    text = read_text(path, f"{option} @", _LONGEST_FILE, "it has at most 16 MB")
     lines = (line.strip() for line in lines_of(text))
     return tuple(line for line in lines if line and not line.startswith("#"))
 

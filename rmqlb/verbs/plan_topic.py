@@ -137,7 +137,7 @@ def _message_type(typed: str | None, routes: Routes, reader: Reader) -> tuple[st
     if typed is not None or not new:
         return typed, []
     masters = (broker.broker_addrs.get(MASTER_ID) for broker in routes.now.broker_datas if broker.broker_name in has)
-    found = reader.ask_message_type(routes.now.topic, [address for address in masters if address is not None])
+    found = reader.open().ask_message_type(routes.now.topic, [address for address in masters if address is not None])
     if found is not None:
         return found, []
     text = f"message.type of topic {routes.now.topic} is unknown: updateTopic makes it NORMAL on {named(new)}"

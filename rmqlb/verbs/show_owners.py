@@ -52,7 +52,7 @@ def _by_brokers(group: Group, source: Reader) -> tuple[tuple[BrokerAssignments, 
         return (), ()
     routes = (*group.pulled_routes, *group.popped_routes)
     questions = tuple(assignment_questions(group.seen, routes))
-    answers = source.ask_assignments(group.seen.group, questions[:MOST_ASKED])
+    answers = source.open().ask_assignments(group.seen.group, questions[:MOST_ASKED])
     if answers is None:
         return (), ()
     asked = compare_assignments(group.seen, routes, answers)

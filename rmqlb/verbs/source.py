@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import msgspec
@@ -12,7 +11,7 @@ from rmqlb.errors import DataError, UsageError
 from rmqlb.model.group import ConsumerGroup, States
 from rmqlb.model.result import Finding, Progress, Snapshot, counted, no_progress
 from rmqlb.model.route import TopicRouteData
-from rmqlb.model.snapshot import AssignmentAnswer, AssignmentQuestion, ClusterSnapshot, OffsetQuestion, Wanted
+from rmqlb.model.snapshot import ClusterSnapshot, OffsetQuestion, Wanted
 from rmqlb.sources.source import NothingToAsk
 
 if TYPE_CHECKING:
@@ -32,16 +31,8 @@ class Reader(Protocol):
 
     # the wanted parts of the cluster (raises DataError, EndpointError)
     def fetch(self, wanted: Wanted, progress: Progress = no_progress) -> ClusterSnapshot: ...
-    # what brokers tell a consumer of a group that takes these queues; None where they cannot be asked
-    def ask_offsets(self, group: str, questions: Sequence[OffsetQuestion]) -> States | None: ...
-    # what brokers answer consumers that let them assign their queues; None where they cannot be asked
-    def ask_assignments(
-        self, group: str, questions: Sequence[AssignmentQuestion]
-    ) -> Mapping[AssignmentQuestion, AssignmentAnswer] | None: ...
-    # client ID → the stack traces of its consume threads, of the consumers that answer
-    def ask_stacks(self, group: str, client_ids: Sequence[str]) -> Mapping[str, tuple[str, ...]]: ...
-    # the topic's `message.type` at the first of these brokers that reports it; None where none does
-    def ask_message_type(self, topic: str, addresses: Sequence[str]) -> str | None: ...
+    # the source, to ask brokers and consumers a question
+    def open(self) -> "NothingToAsk | LiveSource": ...
 
 
 AnySource = str | os.PathLike[str] | ClusterSnapshot | Mapping[str, Any] | Snapshot | Reader
@@ -49,7 +40,16 @@ AnySource = str | os.PathLike[str] | ClusterSnapshot | Mapping[str, Any] | Snaps
 `fetch_routes` returned; a parsed document (the content of a file, as a dict); or a reader."""
 
 
-class SnapshotReader(NothingToAsk):
+class _Nowhere(NothingToAsk):
+    """What has been read already."""
+
+    live = False
+
+    def open(self) -> NothingToAsk:
+        return self
+
+
+class SnapshotReader(_Nowhere):
     def __init__(self, snapshot: ClusterSnapshot) -> None:
         self._snapshot = snapshot
 
@@ -58,7 +58,7 @@ class SnapshotReader(NothingToAsk):
         return self._snapshot
 
 
-class _DocumentReader(NothingToAsk):
+class _DocumentReader(_Nowhere):
     """A parsed document, read as a file that holds it."""
 
     def __init__(self, document: Mapping[str, Any]) -> None:
@@ -97,28 +97,8 @@ class TextReader:
             self.access = for_another_reading(self.access)
         return self.open()
 
-    def telling(self) -> AbstractContextManager[Progress]:
-        return nullcontext(no_progress)
-
     def fetch(self, wanted: Wanted, progress: Progress = no_progress) -> ClusterSnapshot:
         return self.open_for_another_reading().fetch(wanted, progress)
-
-    def ask_offsets(self, group: str, questions: Sequence[OffsetQuestion]) -> States | None:
-        with self.telling() as progress:
-            return self.open().ask_offsets(group, questions, progress)
-
-    def ask_assignments(
-        self, group: str, questions: Sequence[AssignmentQuestion]
-    ) -> Mapping[AssignmentQuestion, AssignmentAnswer] | None:
-        with self.telling() as progress:
-            return self.open().ask_assignments(group, questions, progress)
-
-    def ask_stacks(self, group: str, client_ids: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
-        with self.telling() as progress:
-            return self.open().ask_stacks(group, client_ids, progress)
-
-    def ask_message_type(self, topic: str, addresses: Sequence[str]) -> str | None:
-        return self.open().ask_message_type(topic, addresses)
 
 
 def reader(source: AnySource) -> Reader:
@@ -173,7 +153,7 @@ def ask_starts(
 ) -> tuple[States, tuple[Finding, ...]]:
     """What brokers answer, nothing where they cannot be asked; and why some answers are missing."""
     asked = questions[:MOST_ASKED]
-    answers = source.ask_offsets(group.group, asked) if group is not None and asked else None
+    answers = source.open().ask_offsets(group.group, asked) if group is not None and asked else None
     if answers is None:
         return {}, ()
     found = []

@@ -131,7 +131,7 @@ class Strategies:
         for path in self._given.get("queues", ()):
             from rmqlb.sources.user_files.config_file import read_config_lists
 
-            config = read_config_lists(path, topics, f"{OPTION} queues={path}")
+            config = read_config_lists(path, topics, f"{OPTION} queues=")
         unknown = [topic for topic in self.settings.pins if topic not in topics]
         if unknown and "*" not in topics:  # which is every topic, of a fleet
             hint = suggestion("topics", unknown[0], topics)

@@ -1,5 +1,6 @@
 """The report of a diagnosis: the verdict, the findings as blocks, then what is in order and what is unknown."""
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
@@ -33,6 +34,7 @@ _MOST_FINDINGS_OF_GROUPS = 6
 _MOST_EVIDENCE = 4
 _MOST_STACK = 12
 _RANGES = 6
+_FRACTION = re.compile(r"\.\d+(?=Z$)")  # of a second, which is too exact for people
 _FINDING = Column("finding", "code")
 Key = TypeVar("Key")
 Value = TypeVar("Value")
@@ -229,7 +231,7 @@ def _samples_text(found: Diagnosis) -> str:
     if not found.samples:
         return ""
     first, last = found.samples[0], found.samples[-1]
-    when = "at an unknown time" if last.at is None else f"at {last.at}"
+    when = "at an unknown time" if last.at is None else f"at {_FRACTION.sub('', last.at)}"
     if len(found.samples) == 1:
         return f"read {when} from {last.source}"
     span = ""
@@ -324,10 +326,10 @@ def _where(evidence: Evidence, found: Diagnosis) -> str:
 def _clock(at: str) -> str:
     """The time of day; the list of samples has the day.
 
-    >>> _clock("2026-11-21T02:00:00Z"), _clock("?")
+    >>> _clock("2026-11-21T02:00:00.123Z"), _clock("?")
     ('02:00:00 UTC', '?')
     """
-    day, t, time = at.partition("T")
+    day, t, time = _FRACTION.sub("", at).partition("T")
     return f"{time.removesuffix('Z')} UTC" if t and time.endswith("Z") else day
 
 

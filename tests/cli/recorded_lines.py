@@ -20,6 +20,7 @@ _PATHS = {
     "EXAMPLE": EXAMPLE, "SKEWED": SKEWED, "RECORDING": RECORDING, "POLICY": str(ROOT / "examples" / "policy.yaml"),
     "LATER": str(ROOT / "examples" / "cluster-later.json"), "FOUR_GROUPS": str(ROOT / "examples" / "four-groups.yaml"),
     "FAULTS": str(ROOT / "examples" / "faults.json"),
+    "FAULTS_BEFORE": str(ROOT / "examples" / "faults-before.json"),
 }  # fmt: skip
 
 

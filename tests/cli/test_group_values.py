@@ -16,6 +16,7 @@ from rmqlb.model.route import TopicQueueMappingInfo
 from rmqlb.verbs import parse as values
 from rmqlb.verbs import plan_rollout as rollout_values
 from rmqlb.verbs import simulated_group as group_values
+from rmqlb.verbs.rates import typed_rates
 from rmqlb.verbs.rebalance_events import VERBS, events
 from rmqlb.verbs.strategies import zones
 from tests.support.builders import route
@@ -192,9 +193,9 @@ def test_timers_are_named_as_the_table_says() -> None:
 
 def test_rates_are_of_a_topic_or_of_each() -> None:
     topics = ["Orders", "Bills", "%RETRY%g"]
-    assert group_values.rates([], topics) == {}
-    assert group_values.rates(["60/m"], topics) == {"Orders": 1.0, "Bills": 1.0}
-    assert group_values.rates(["100", "Bills=0", "%RETRY%g=2.5/s"], topics) == {
+    assert typed_rates([], topics) == {}
+    assert typed_rates(["60/m"], topics) == {"Orders": 1.0, "Bills": 1.0}
+    assert typed_rates(["100", "Bills=0", "%RETRY%g=2.5/s"], topics) == {
         "Orders": 100.0, "Bills": 0.0, "%RETRY%g": 2.5,
     }  # fmt: skip
 
@@ -223,5 +224,5 @@ def test_a_list_of_members_may_begin_with_a_byte_order_mark(tmp_path: Path, monk
     text = "\ufeffc1\r\n# a comment\r\n\r\n c2 \nd\u2028e"
     path = tmp_path / "ids"
     path.write_bytes(text.encode())
-    monkeypatch.setattr("sys.stdin", io.StringIO(text))
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
     assert values.members("@-") == values.members(f"@{path}") == ("c1", "c2", "d\u2028e")

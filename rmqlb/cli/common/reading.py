@@ -3,7 +3,6 @@
 import os
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
 from copy import copy
 from functools import cache, partial
 from typing import Any, TypeVar
@@ -48,9 +47,6 @@ class Reader(TextReader):
 
     def of_file(self, path: str) -> "Reader":
         return Reader(self._options.but(source=path, active_context=None, ignored_context_note=None), self._terminal)
-
-    def telling(self) -> AbstractContextManager[Progress]:
-        return self._terminal.progress()
 
     def fetch(self, wanted: Wanted, progress: Progress = no_progress) -> ClusterSnapshot:  # noqa: ARG002 - a Reader's
         source, context = self.open_for_another_reading(), self._options.active_context
@@ -138,8 +134,10 @@ def source_of_context(name: str, options: SourceOptions) -> SourceOptions:
 def ask(verb: Callable[..., Shown], reader: Reader, options: Options, **more: Any) -> Callable[..., Shown]:
     """A verb with its source and its arguments, which the fields of the options are (raises UsageError)."""
     given = options.arguments() | more
-    if "rates_since" in given and (found := earlier(given["rates_since"], options.option("rates_since"))) is not None:
-        given["rates_since"] = Earlier(reader.of_file(given["rates_since"]), found.option)
+    since = given.get("rates_since")
+    if since is not None and amounts.spacing(since) is None:
+        found = earlier(since, options.option("rates_since"))
+        given["rates_since"] = found and Earlier(reader.of_file(since), found.option)
     return partial(verb, reader, **given)
 
 

@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, Self
 from msgspec import Struct
 
 from rmqlb.cli.common.terminal import SnapshotView, Terminal, drawn
-from rmqlb.cli.exit_codes import exit_code_of
 from rmqlb.errors import DataError, EndpointError, RmqlbError
 from rmqlb.model.result import utc_text
 from rmqlb.views.formats.palette import encodable
@@ -129,7 +128,7 @@ class _Lines:
         last, trouble = self._last, self._trouble
         if stale is not None:
             error, self._trouble = stale.error, stale.error.message
-            shown = Error(error.code, error.message, error.hint, int(exit_code_of(error)))
+            shown = Error(error.code, error.message, error.hint, error.exit_code)
             self._write([ChangeLine(stale.tried_at, "stale", error=shown)] if error.message != trouble else [])
             return
         lines = [] if trouble is None else [ChangeLine(seen_at, "fresh")]

@@ -77,10 +77,6 @@ class ByConfig:
 
     Nothing asks whether the queues exist, belong to the topic, or are in another consumer's list too. A consumer
     without a list returns null in Java, which drops all its queues; here that is an empty list.
-
-    >>> strategy = ByConfig([], ["x", "y"], Settings(config={"x": [MessageQueue("T", "a", 5)]}))
-    >>> [queue.queue_id for queue in strategy.share("x")], strategy.share("y")
-    ([5], [])
     """
 
     def __init__(self, queues: Sequence[MessageQueue], client_ids: Sequence[str], settings: Settings) -> None:

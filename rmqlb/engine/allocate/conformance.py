@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from typing import TypeVar
 
 from msgspec.structs import replace
@@ -19,7 +20,7 @@ _Item = TypeVar("_Item")
 _SHUFFLES = 2
 _MOST_WORK = 2_000_000  # consumers × queues of a topic; beyond it only a sample is asked again in other orders
 _SAMPLE = 20
-Answers = dict[str, tuple[MessageQueue, ...] | None]  # client id → its queues, sorted; None where the strategy throws
+Answers = dict[str, tuple[MessageQueue, ...] | str]  # client ID → its queues, sorted, or what the strategy throws
 
 
 def check_strategy(
@@ -49,29 +50,45 @@ def check_strategy(
     """
     name, own = with_function(strategy, replace(settings or Settings(), group=group))
     ids = sort_client_ids(set(client_ids))
-    left: list[MessageQueue] = []
-    several: list[MessageQueue] = []
-    throws: dict[str, str] = {}  # client ID → what it throws
+    left, several = list[MessageQueue](), list[MessageQueue]()
+    throws: dict[str, str] = {}
     orders: dict[str, None] = {}  # the lists whose order changes the answer
     varies = False
     for listed in _by_topic(queues).values() if ids else ():
-        answers = _answers(name, listed, ids, ids, own, throws)
-        owners = Counter(queue for answer in answers.values() for queue in answer or ())
+        answers = _answers(name, listed, ids, ids, own)
+        throws |= _thrown(answers)
+        owners = Counter(queue for answer in answers.values() if not isinstance(answer, str) for queue in answer)
         left += [queue for queue in listed if not owners[queue]]
         several += [queue for queue in listed if owners[queue] > 1]
         some = ids if len(ids) * len(listed) <= _MOST_WORK else ids[:: -(-len(ids) // _SAMPLE)]
         expected = {client_id: answers[client_id] for client_id in some}
-        if _answers(name, listed, ids, some, own, {}) != expected:
+        if _answers(name, listed, ids, some, own) != expected:
             varies = True
-        else:
-            others: list[tuple[str, list[MessageQueue], list[str]]] = [
-                ("queues", each, ids) for each in _orders(listed)
-            ]
-            others += [("client ids", listed, each) for each in _orders(ids)]
-            for what, some_queues, some_ids in others:
-                if _answers(name, some_queues, some_ids, some, own, {}) != expected:
-                    orders[what] = None
-    return tuple(_findings(name, left, several, throws, orders, varies, len(ids)))
+            continue
+        variants = {"queues": [(each, ids) for each in _orders(listed)]}
+        variants["client ids"] = [(listed, each) for each in _orders(ids)]
+        for what, lists in variants.items():
+            if any(_answers(name, *each, some, own) != expected for each in lists):
+                orders[what] = None
+    found: dict[str, str] = {}  # code → text
+    if throws:
+        first = next(iter(throws))
+        number = f"throws for {len(throws)} of {len(ids)} consumers, which keep what they hold"
+        found["custom-throws"] = f"{number}; first {first}: {throws[first]}"
+    elif left:
+        found["custom-unassigned"] = f"leaves {_listed(left)} unassigned: no consumer reads {_them(left)}"
+    if several:
+        text = f"gives {_listed(several)} to several consumers, which all read {_them(several)}"
+        found["custom-duplicate-owners"] = text
+    if varies:
+        effect = (
+            "such consumers drop and take queues with every rebalance, and what is shown here is one of its answers"
+        )
+        found["custom-varies"] = f"answers differently when it is asked the same again: {effect}"
+    if orders:
+        text = "clients sort both lists by character before they call it, as is done here"
+        found["custom-order"] = f"depends on the order of the {' and of the '.join(orders)}: {text}"
+    return tuple(Finding(code, f"strategy {name} {text}") for code, text in found.items())
 
 
 def own_findings(
@@ -84,45 +101,36 @@ def own_findings(
 
 def custom_findings(
     strategies: Iterable[str], queues: Sequence[MessageQueue], client_ids: Sequence[str], settings: Settings
-) -> tuple[Finding, ...]:
+) -> Iterator[Finding]:
     names = dict.fromkeys(name for strategy in strategies if (name := custom_inside(strategy, settings)) is not None)
-    found = (check_strategy(name, queues, client_ids, group=settings.group, settings=settings) for name in names)
-    return tuple(finding for findings in found for finding in findings)
+    for name in names:
+        yield from check_strategy(name, queues, client_ids, group=settings.group, settings=settings)
 
 
 def pin_findings(
     strategies: Iterable[str], queues: Iterable[MessageQueue], client_ids: Iterable[str], settings: Settings
-) -> tuple[Finding, ...]:
+) -> Iterator[Finding]:
     """Queues that pins leave unassigned: by a mistake, or because no consumer runs on the machines."""
     names = [name for name in dict.fromkeys(strategies) if is_pinned(name, settings)]
-    topics = _by_topic(queues) if names else {}
-    ids = sort_client_ids(set(client_ids))
-    return tuple(finding for name in names for finding in _pinned(name, topics, ids, settings)) if ids else ()
-
-
-def _pinned(
-    name: str, topics: Mapping[str, list[MessageQueue]], ids: list[str], settings: Settings
-) -> Iterator[Finding]:
-    full = full_name(name, settings)
-    left: list[MessageQueue] = []
-    for topic, queues in topics.items():
-        throws: dict[str, str] = {}
-        answers = _answers(name, queues, ids, ids, settings, throws)
-        owned = {queue for answer in answers.values() for queue in answer or ()}
-        hosts = chosen_hosts(queues, settings)
-        if throws or hosts is None or len(owned) == len(queues):
-            continue
-        if not any(host(client_id) in hosts for client_id in ids):
-            machines = ", ".join(sorted(hosts)) or "none"
-            yield Finding("pin-no-consumer", f"topic {topic} is pinned to machines without a consumer ({machines})")
-        elif full.startswith("PIN_OVER_ALL-"):
-            left += [queue for queue in queues if queue not in owned]
-    if left:
-        yield Finding(
-            "pin-over-all",
-            f"strategy {full} leaves {_listed(left)} unassigned: they fall to consumers that are not on the chosen "
-            f"machines and take nothing; PIN shares {_them(left)} among those that are",
-        )
+    topics, ids = _by_topic(queues) if names else {}, sort_client_ids(set(client_ids))
+    for name in names if ids else ():
+        full, left = full_name(name, settings), list[MessageQueue]()
+        for topic, listed in topics.items():
+            answers, hosts = _answers(name, listed, ids, ids, settings), chosen_hosts(listed, settings)
+            owned = {*chain(*answers.values())}
+            if _thrown(answers) or hosts is None or len(owned) == len(listed):
+                continue
+            if not any(host(client_id) in hosts for client_id in ids):
+                machines = ", ".join(sorted(hosts)) or "none"
+                yield Finding("pin-no-consumer", f"topic {topic} is pinned to machines without a consumer ({machines})")
+            elif full.startswith("PIN_OVER_ALL-"):
+                left += [queue for queue in listed if queue not in owned]
+        if left:
+            yield Finding(
+                "pin-over-all",
+                f"strategy {full} leaves {_listed(left)} unassigned: they fall to consumers that are not on the chosen "
+                f"machines and take nothing; PIN shares {_them(left)} among those that are",
+            )
 
 
 def _by_topic(queues: Iterable[MessageQueue]) -> dict[str, list[MessageQueue]]:
@@ -133,12 +141,7 @@ def _by_topic(queues: Iterable[MessageQueue]) -> dict[str, list[MessageQueue]]:
 
 
 def _answers(
-    strategy: str,
-    queues: list[MessageQueue],
-    ids: list[str],
-    asked: Iterable[str],
-    settings: Settings,
-    throws: dict[str, str],
+    strategy: str, queues: list[MessageQueue], ids: list[str], asked: Iterable[str], settings: Settings
 ) -> Answers:
     found: Answers = {}
     for client_id in asked:
@@ -146,9 +149,12 @@ def _answers(
             # Made again for each consumer: every client has a strategy object of its own.
             found[client_id] = tuple(sort_queues(prepare(strategy, queues, ids, settings).share(client_id)))
         except AllocationError as error:
-            found[client_id] = None
-            throws[client_id] = str(error)
+            found[client_id] = str(error)
     return found
+
+
+def _thrown(answers: Answers) -> dict[str, str]:
+    return {client_id: answer for client_id, answer in answers.items() if isinstance(answer, str)}
 
 
 def _orders(items: list[_Item]) -> Iterator[list[_Item]]:
@@ -156,41 +162,6 @@ def _orders(items: list[_Item]) -> Iterator[list[_Item]]:
 
     yield items[::-1]
     yield from (Random(seed).sample(items, len(items)) for seed in range(_SHUFFLES))  # noqa: S311 - no secret
-
-
-def _findings(
-    name: str,
-    left: Sequence[MessageQueue],
-    several: Sequence[MessageQueue],
-    throws: Mapping[str, str],
-    orders: Iterable[str],
-    varies: bool,
-    consumers: int,
-) -> Iterator[Finding]:
-    strategy = f"strategy {name}"
-    if throws:
-        client_id, text = next(iter(throws.items()))
-        number = f"{len(throws)} of {consumers} consumers"
-        text = f"{strategy} throws for {number}, which keep what they hold; first {client_id}: {text}"
-        yield Finding("custom-throws", text)
-    elif left:
-        text = f"{strategy} leaves {_listed(left)} unassigned: no consumer reads {_them(left)}"
-        yield Finding("custom-unassigned", text)
-    if several:
-        text = f"{strategy} gives {_listed(several)} to several consumers, which all read {_them(several)}"
-        yield Finding("custom-duplicate-owners", text)
-    if varies:
-        text = (
-            f"{strategy} answers differently when it is asked the same again: such consumers drop and take queues with "
-            "every rebalance, and what is shown here is one of its answers"
-        )
-        yield Finding("custom-varies", text)
-    if orders:
-        text = (
-            f"{strategy} depends on the order of the {' and of the '.join(orders)}: clients sort both lists by "
-            "character before they call it, as is done here"
-        )
-        yield Finding("custom-order", text)
 
 
 def _listed(queues: Sequence[MessageQueue]) -> str:

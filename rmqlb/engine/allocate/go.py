@@ -40,11 +40,6 @@ class GoMachineRoom(_WithoutErrors, ByMachineRoom):
     Of c consumers and k queues in the listed rooms, consumer i gets the block i*(k//c) .. of *all* queues, and, if
     i < k % c, queue c*(k//c)+i of those in the rooms. So queues of other rooms have owners, queues of the listed rooms
     may have none, and a queue may have two. A room is the text before the only `@` of a broker's name.
-
-    >>> queues = [MessageQueue("T", name, i) for name in ("q@b", "r@b") for i in range(3)]
-    >>> strategy = GoMachineRoom(queues, ["x", "y"], Settings(consumer_idcs=frozenset({"r"})))
-    >>> [[f"{q.broker_name}:{q.queue_id}" for q in strategy.share(id)] for id in ("x", "y")]
-    [['q@b:0', 'r@b:2'], ['q@b:1']]
     """
 
     def __init__(self, queues: Sequence[MessageQueue], client_ids: Sequence[str], settings: Settings) -> None:
@@ -93,9 +88,9 @@ class GoConsistentHash(_WithoutErrors, ConsistentHash):
 
     @staticmethod
     @lru_cache(maxsize=2)
-    def _made(client_ids: tuple[str, ...], virtual_nodes: int) -> tuple[Ring, Sequence[int]]:
+    def _made(client_ids: tuple[str, ...], virtual_nodes: int) -> Ring:
         ring: dict[int, tuple[str, int]] = {}
         for client_id in client_ids:
             name = client_id.encode("utf-8", "replace")
             ring.update((crc32(b"%d%s" % (number, name)), (client_id, number)) for number in range(virtual_nodes))
-        return ring, sorted(ring)
+        return dict(sorted(ring.items()))

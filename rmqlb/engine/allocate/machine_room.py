@@ -19,11 +19,6 @@ class ByMachineRoom(Prepared):
 
     Of the k queues in the listed rooms, consumer i gets the block i*(k//c) .. and, if i < k % c, queue c*(k//c)+i too.
     Queues elsewhere stay unassigned. Where the consumers run does not matter.
-
-    >>> queues = [MessageQueue("T", "r@b", i) for i in range(5)] + [MessageQueue("T", "plain", 0)]
-    >>> strategy = ByMachineRoom(queues, ["x", "y"], Settings(consumer_idcs=frozenset({"r"})))
-    >>> [[queue.queue_id for queue in strategy.share(id)] for id in ("x", "y")]
-    [[0, 1, 4], [2, 3]]
     """
 
     def __init__(self, queues: Sequence[MessageQueue], client_ids: Sequence[str], settings: Settings) -> None:
@@ -77,13 +72,6 @@ class MachineRoomNearby(Prepared):
     A consumer first shares its own zone's queues with the consumers of that zone, then, zone by zone in Java's string
     order, the queues of zones without any consumer, with all. RocketMQ ships no resolver of zones, so they are
     given.
-
-    >>> from rmqlb.engine.allocate.avg import Averagely
-    >>> queues = [MessageQueue("T", broker, i) for broker in ("r1-b", "r2-b") for i in range(2)]
-    >>> settings = Settings(broker_zones="([^-]+)-", client_zones={"x": "r1", "y": "r3"})
-    >>> strategy = MachineRoomNearby(Averagely, queues, ["x", "y"], settings)
-    >>> [[str(q.broker_name) for q in strategy.share(id)] for id in ("x", "y")]
-    [['r1-b', 'r1-b', 'r2-b'], ['r2-b']]
     """
 
     def __init__(

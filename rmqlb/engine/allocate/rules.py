@@ -40,33 +40,23 @@ _ZONES = Needs(
     "--strategy-option broker-zone=… and --strategy-option client-zone=…",
     lambda given: None if given.client_zones is None else given.broker_zones,
 )
+_LISTS = Needs("--strategy-option queues=FILE", lambda given: given.config)
+_ROOMS = Needs("--strategy-option idc=ROOM", lambda given: given.consumer_idcs)
 _MACHINES = Needs("--strategy-option host=IP or pin=TOPIC=IP", lambda given: given.pins or given.hosts)
 
 RULES: Mapping[str, StrategyRule] = {
-    "AVG": StrategyRule("place", "AllocateMessageQueueAveragely", None, place="avg.Averagely"),
-    "AVG_BY_CIRCLE": StrategyRule(
-        "place", "AllocateMessageQueueAveragelyByCircle", None, place="avg.AveragelyByCircle"
-    ),
-    "CONFIG": StrategyRule(
-        "name",
-        "AllocateMessageQueueByConfig",
-        Needs("--strategy-option queues=FILE", lambda given: given.config),
-        place="avg.ByConfig",
-    ),
-    "MACHINE_ROOM": StrategyRule(
-        "place",
-        "AllocateMessageQueueByMachineRoom",
-        Needs("--strategy-option idc=ROOM", lambda given: given.consumer_idcs),
-        place="machine_room.ByMachineRoom",
-    ),
+    "AVG": StrategyRule("place", "AllocateMessageQueueAveragely", None, "avg.Averagely"),
+    "AVG_BY_CIRCLE": StrategyRule("place", "AllocateMessageQueueAveragelyByCircle", None, "avg.AveragelyByCircle"),
+    "CONFIG": StrategyRule("name", "AllocateMessageQueueByConfig", _LISTS, "avg.ByConfig"),
+    "MACHINE_ROOM": StrategyRule("place", "AllocateMessageQueueByMachineRoom", _ROOMS, "machine_room.ByMachineRoom"),
     "CONSISTENT_HASH": StrategyRule(
-        "hash", "AllocateMessageQueueConsistentHash", None, place="consistent_hash.ConsistentHash"
+        "hash", "AllocateMessageQueueConsistentHash", None, "consistent_hash.ConsistentHash"
     ),
     "MACHINE_ROOM_NEARBY": StrategyRule(
-        "name", "AllocateMachineRoomNearby", _ZONES, place="machine_room.MachineRoomNearby", wraps=True
+        "name", "AllocateMachineRoomNearby", _ZONES, "machine_room.MachineRoomNearby", wraps=True
     ),
-    "PIN": StrategyRule("machine", None, _MACHINES, place="pin.Pinned", wraps=True),
-    "PIN_OVER_ALL": StrategyRule("machine", None, _MACHINES, place="pin.PinnedOverAll", wraps=True),
+    "PIN": StrategyRule("machine", None, _MACHINES, "pin.Pinned", wraps=True),
+    "PIN_OVER_ALL": StrategyRule("machine", None, _MACHINES, "pin.PinnedOverAll", wraps=True),
 }  # by RocketMQ's names, in the order of all lists of strategies
 
 NAMES = tuple(RULES)
@@ -121,47 +111,23 @@ def byte_order(text: str) -> bytes:
 
 
 JAVA = Sdk(
-    name="java",
-    library="apache/rocketmq",
-    oldest="4.7.1",
-    newest="5.5.0",
-    vectors=1500,
-    live=True,
-    order=utf16_order,
-    languages=("JAVA",),
-)
+    name="java", library="apache/rocketmq", oldest="4.7.1", newest="5.5.0", vectors=1500, live=True,
+    order=utf16_order, languages=("JAVA",),
+)  # fmt: skip
+# consumer/strategy.go and the sort in consumer.go are the same in all versions of Go's library.
 GO = Sdk(
-    name="go",
-    library="apache/rocketmq-client-go",
-    oldest="2.0.0",
-    newest="2.1.2",  # consumer/strategy.go and the sort in consumer.go are the same in all
-    vectors=600,
-    live=True,
-    order=byte_order,
-    languages=("GO",),
+    name="go", library="apache/rocketmq-client-go", oldest="2.0.0", newest="2.1.2", vectors=600, live=True,
+    order=byte_order, languages=("GO",), reports=("V4_5_2",),
     classes={
-        "AVG": "go.GoAveragely",
-        "AVG_BY_CIRCLE": "go.GoAveragelyByCircle",
-        "MACHINE_ROOM": "go.GoMachineRoom",
-        "CONSISTENT_HASH": "go.GoConsistentHash",
-        "MACHINE_ROOM_NEARBY": "go.GoAveragely",
+        "AVG": "go.GoAveragely", "AVG_BY_CIRCLE": "go.GoAveragelyByCircle", "MACHINE_ROOM": "go.GoMachineRoom",
+        "CONSISTENT_HASH": "go.GoConsistentHash", "MACHINE_ROOM_NEARBY": "go.GoAveragely",
     },
-    reports=("V4_5_2",),
-)
+)  # fmt: skip
 CPP = Sdk(
-    name="cpp",
-    library="apache/rocketmq-client-cpp",
-    oldest="1.2.0",
-    newest="2.2.0",
-    vectors=320,
-    live=False,
-    order=byte_order,
-    languages=("CPP",),
-    shells=("PYTHON", "NODE_JS"),
-    classes={"AVG": "avg.CppAveragely"},
-    only="AVG",
-    reports=("V3_1_8", "V4_6_0"),
-)
+    name="cpp", library="apache/rocketmq-client-cpp", oldest="1.2.0", newest="2.2.0", vectors=320, live=False,
+    order=byte_order, languages=("CPP",), shells=("PYTHON", "NODE_JS"), reports=("V3_1_8", "V4_6_0"),
+    classes={"AVG": "avg.CppAveragely"}, only="AVG",
+)  # fmt: skip
 SDKS: Mapping[str, Sdk] = {sdk.name: sdk for sdk in (JAVA, GO, CPP)}  # the most usual first
 
 _OF_LANGUAGE = {language: sdk for sdk in SDKS.values() for language in (*sdk.languages, *sdk.shells)}

@@ -108,7 +108,7 @@ class Members(Struct, frozen=True):
 
     @property
     def group_strategy(self) -> str:
-        """The given name of the usual strategy, of a wrapper possibly without the inner one."""
+        """The usual strategy as the caller names it; a wrapper may lack its inner strategy."""
         return str(self.strategy)
 
     def strategy_for(self, client_id: str) -> str:
@@ -118,7 +118,7 @@ class Members(Struct, frozen=True):
         return sdk_named(self.sdk_of.get(client_id, self.sdk)).sdk
 
     def is_answered(self, client_id: str, strategy: str) -> bool:
-        """With this strategy the consumer computes its share itself, or its brokers have the strategy."""
+        """Whether the consumer computes its share itself, or its brokers have the strategy."""
         return strategy in BROKER_STRATEGIES or not self.by_broker_of.get(client_id, self.by_broker)
 
     def runs(self, client_id: str) -> tuple[str, Sdk]:
@@ -143,7 +143,7 @@ class Members(Struct, frozen=True):
 
 
 def runnable(strategies: Iterable[str], members: Members) -> list[str]:
-    """The strategies that some consumer can run: all but in C++ alone."""
+    """The strategies that some consumer can run; C++ consumers run AVG only."""
     return [name for name in strategies if any(sdk.strategy(name) == name for sdk in members.sdks)]
 
 
@@ -160,7 +160,7 @@ def merged(assignments: Iterable[Assignment]) -> Owners:
 
 
 def why_idle(client_id: str, assignments: Iterable[Assignment]) -> str:
-    """Why a consumer gets no queue: one reason, or each reason with its topics."""
+    """The reason why a consumer gets no queue, or each reason with its topics."""
     topics: dict[str, list[str]] = {}
     for assignment in assignments:
         reason = assignment.failures.get(client_id) or assignment.idle.get(client_id, "")
@@ -254,7 +254,7 @@ def _hint(members: Members) -> str:
 def _reasons(
     queues: Sequence[MessageQueue], owners: Owners, members: Members, strategies: PreparedStrategies, takers: Set[str]
 ) -> dict[MessageQueue, str]:
-    """Reason of each queue by its owners' strategies, without an owner by all strategies in use."""
+    """The reason of each queue by its owners' strategies, or by all strategies in use where no consumer owns it."""
     run = {i: members.runs(i) for i in takers if members.is_answered(i, members.strategy_for(i))}
     if takers and not run:
         return dict.fromkeys(queues, _NOT_AT_BROKERS)

@@ -111,7 +111,7 @@ def query_assignment(
     *,
     broadcasting: bool = False,  # they say that they broadcast, for which a broker gives them all queues
 ) -> dict[str, list[MessageQueue] | None]:
-    """A broker's answers to consumers (`doLoadBalance`), sorted; None is no answer: the consumer keeps its queues."""
+    """A broker's sorted answers to consumers (`doLoadBalance`); without one (None), a consumer keeps its queues."""
     asking = list(dict.fromkeys(client_ids))
     if topic.startswith(_LMQ_PREFIX) and not broadcasting:
         queues = [MessageQueue(topic, broker.broker_name, 0)]
@@ -139,7 +139,7 @@ def pop_topics(
     strategy: str | None = None,  # of the consumers; None takes the one that most of them report, or AVG
     share: int | None = None,  # `popShareQueueNum`; None takes the brokers' settings
 ) -> tuple[PopTopic, ...]:
-    """The consumers that may read each queue, topic by topic; where brokers disagree, by every broker's answer."""
+    """The consumers that may read each queue of each topic, by the answers of all brokers."""
     views = () if group is None else group.views or ()
     lists = sorted({view.client_ids for view in views}) or [tuple(sort_client_ids(client_ids))]
     reported = Counter(reported_strategies(group).values() if group is not None else ())

@@ -32,7 +32,7 @@ _PARTS = re.compile(r"([0-9]+)")
 
 
 def popped_topics(group: ConsumerGroup) -> frozenset[str]:
-    """The topics that the group consumes by POP, or may: nobody's share of them can be computed.
+    """The topics that the group consumes, or may consume, by POP: no consumer has a share of them.
 
     Consumers that rebalance themselves pull (`RebalanceImpl.clientRebalance`). For others the brokers' mode for topic
     and group counts, or, once they own queues of the topic, that.
@@ -114,7 +114,7 @@ def ask_proxy(group: ConsumerGroup | None) -> str:
 
 
 def is_surely_offline(group: ConsumerGroup) -> bool:
-    """Neither brokers nor Proxies list a consumer; without an answer of a Proxy the group may be behind one."""
+    """Whether brokers and Proxies list no consumer; without a Proxy's answer, the group may be behind one."""
     return group.client_ids == () and bool(group.proxies)
 
 
@@ -182,7 +182,7 @@ def must_rebalance(group: ConsumerGroup, *, broadcasting_too: bool = False, pop_
 
 
 def unusual_findings(group: ConsumerGroup) -> Iterator[Finding]:
-    """Ways to consume for which no prediction is certain."""
+    """Findings on ways to consume for which no prediction is certain."""
     if group.consume_type == CONSUME_ACTIVELY and not only_grpc(group):
         text = f"group {group.group} pulls: consumers that assign queues to themselves take no part in the rebalance"
         yield Finding("pull-consumers", text, group.group, INFO)
@@ -226,13 +226,12 @@ def other_subscriptions(group: ConsumerGroup) -> tuple[str, ...]:
 
 
 def broadcasting_finding(title: str, group: str | None) -> Finding:
-    """The title names the group in a sentence."""
     text = f"{title} is BROADCASTING: each consumer reads every queue, and duplicate owners are as it should be"
     return Finding("broadcasting", text, group, INFO)
 
 
 def sort_findings(names: Sequence[str], what: str) -> Iterator[Finding]:
-    """A finding when the names sort unexpectedly: 10.0.0.10 before 10.0.0.9."""
+    """Report names that sort unexpectedly: 10.0.0.10 before 10.0.0.9."""
     for first, second in pairwise(sorted(set(names), key=sort_key)):
         # Numbers compare by length, then by digit: `int` refuses more than 4,300 digits, which a name may have.
         parts = (

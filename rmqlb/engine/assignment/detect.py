@@ -78,7 +78,7 @@ def detect_strategy(
 
 
 def not_shown(group: ConsumerGroup, strategies: Sequence[str]) -> Iterator[Finding]:
-    """A finding when all consumers report one strategy, which is not among those shown."""
+    """Report that all consumers run one strategy, which is not among those shown."""
     names = {*reported_strategies(group).values()}
     if len(names) == 1 and names.isdisjoint(map(_outer, strategies)):
         yield Finding("strategy-differs", f"consumers report {next(iter(names))}, which is not among those shown")

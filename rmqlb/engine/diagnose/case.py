@@ -42,7 +42,7 @@ _NONE: frozenset[MessageQueue] = frozenset()
 
 
 class ComesOf(Exception):
-    """The problem is there, and these causes explain it."""
+    """The problem exists, and these causes explain it."""
 
     def __init__(self, *causes: str) -> None:
         super().__init__(*causes)
@@ -335,7 +335,7 @@ def _with_own_ids(ids: Sequence[str]) -> dict[str, str]:
 
 
 def _fits(observed: frozenset[MessageQueue], possible: Sequence[frozenset[MessageQueue]], processes: int) -> bool:
-    """The share is a possible one; processes that share a client ID may have different shares."""
+    """Whether the share is a possible one; processes that share a client ID may have different shares."""
     if processes < 2:
         return observed in possible
     fitting = [share for share in possible if share <= observed]

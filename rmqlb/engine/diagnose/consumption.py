@@ -6,23 +6,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import takewhile
 
+from rmqlb.engine.diagnose import evidence
 from rmqlb.engine.diagnose.case import Case, rule
-from rmqlb.engine.diagnose.evidence import (
-    ASK_CONSUMERS,
-    BLOCKED_MS,
-    HELD_MS,
-    SHOWN_CONSUMERS,
-    AnotherLookNeeded,
-    ConsumerReports,
-    DoesNotApply,
-    GroupEvidence,
-    Trouble,
-    Troubles,
-    in_each_queue,
-    queue_text,
-    troubles_of,
-    troubles_of_queues,
-)
+from rmqlb.engine.diagnose.evidence import AnotherLookNeeded, ConsumerReports, DoesNotApply, Trouble, Troubles
 from rmqlb.errors import DataError, RmqlbError
 from rmqlb.model.diagnosis import Evidence, GroupFinding
 from rmqlb.model.group import BROADCASTING, RETRY_PREFIX, ConsumerGroup, dead_letter_topic, retry_topic
@@ -43,6 +29,7 @@ FEWEST_FAILURES = 10  # per minute; fewer prove nothing
 PULLS_WITHIN_MS = 120_000  # longest time between two pulls (`ProcessQueue.PULL_MAX_IDLE_TIME`)
 LONGEST_PULL_MS = 20_000
 """A pull without a message ends after 15 s (`brokerSuspendMaxTimeMillis`), which brokers check every 5 s."""
+BLOCKED_S = evidence.BLOCKED_MS // 1000
 LOCKED_MS = 30_000  # age at which a lock ends (`ProcessQueue.REBALANCE_LOCK_MAX_LIVE_TIME`); renewed every 20 s
 
 
@@ -73,7 +60,7 @@ def _frozen(case: Case, own: str) -> Iterator[Trouble]:
     part = next((each for each in case.facts.snapshot.unread if (each.kind, each.name, each.detail) == key), None)
     if part is None or not part.no_answer:
         why = "the snapshot has no request to it" if part is None else part.reason
-        raise DataError(f"{own} did not report: {why}", hint=ASK_CONSUMERS)
+        raise DataError(f"{own} did not report: {why}", hint=evidence.ASK_CONSUMERS)
     queues = _predicted(case, own)
     looks = [*zip(case.read_at, case.looks, strict=True)]
     looks = [(at, look) for at, look in looks if own in (look.client_ids or ()) and own not in look.reports]
@@ -90,7 +77,7 @@ def _frozen(case: Case, own: str) -> Iterator[Trouble]:
     span_ms = looks[-1][0] - looks[0][0]
     if not waiting:
         raise AnotherLookNeeded(f"{own} did not answer, and no message waits in the queues predicted for it")
-    if span_ms < HELD_MS:
+    if span_ms < evidence.HELD_MS:
         shown = f"{own} does not answer"
         raise AnotherLookNeeded(f"{shown}: needs 2 samples, got 1", suspect=own, shown=shown)
     listing = [view for view in case.views if own in view.client_ids]
@@ -98,7 +85,7 @@ def _frozen(case: Case, own: str) -> Iterator[Trouble]:
     facts = (
         *(case.seen(f"consumers that {v.place} lists", own, by=v.seen) for v in listing),
         case.seen(f"answer of {own} to the request for its running information", part.reason),
-        case.seen(unread, span_ms // 1000, HELD_MS // 1000),
+        case.seen(unread, span_ms // 1000, evidence.HELD_MS // 1000),
     )
     yield Trouble(own, tuple(waiting), facts)
 
@@ -109,11 +96,11 @@ def _predicted(case: Case, client_id: str) -> tuple[MessageQueue, ...]:
         subscribed = {*case.subscriptions.values(), *(frozenset(look.own_topics or ()) for look in case.looks)}
         differ = "as can happen when subscriptions differ"
         if len(subscribed - {frozenset()}) > 1:
-            raise DataError(f"{client_id} did not answer, {differ}", hint=ASK_CONSUMERS)
+            raise DataError(f"{client_id} did not answer, {differ}", hint=evidence.ASK_CONSUMERS)
         if not case.group.reports:
-            raise DataError(f"no consumer answered, {differ}", hint=ASK_CONSUMERS)
+            raise DataError(f"no consumer answered, {differ}", hint=evidence.ASK_CONSUMERS)
         if case.facts.basis == "assumed":
-            raise DataError("the strategy of its consumers is unknown", hint=ASK_CONSUMERS)
+            raise DataError("the strategy of its consumers is unknown", hint=evidence.ASK_CONSUMERS)
     try:
         predictions = case.possible(case.present)
     except RmqlbError as error:
@@ -127,7 +114,7 @@ def _predicted(case: Case, client_id: str) -> tuple[MessageQueue, ...]:
 
 @rule("consume-failing")
 def consume_failing(case: Case) -> Iterator[GroupFinding]:
-    failing = troubles_of(case, _failing_listener)
+    failing = evidence.troubles_of(case, _failing_listener)
     if failing.found:
         ids, letters = failing.ids, dead_letter_topic(case.group.group)
         fail, their = ("1 consumer fails", "its") if len(ids) == 1 else (f"{len(ids)} consumers fail", "their")
@@ -151,7 +138,7 @@ def _failing_listener(consumer: ConsumerReports) -> Iterator[Trouble]:
         return
     failed, consumed = now
     read_at = consumer.now.read_at or 0
-    before = [look for look in consumer.reports[:-1] if read_at - (look.read_at or read_at) >= HELD_MS]
+    before = [look for look in consumer.reports[:-1] if read_at - (look.read_at or read_at) >= evidence.HELD_MS]
     if not before:
         problem = f"the listener of {own} failed for {failed} of {failed + consumed} messages in the last minute"
         raise AnotherLookNeeded(f"{problem}: needs 2 samples, got 1", suspect=own, shown=problem)
@@ -196,7 +183,7 @@ def _is_failing(minute: tuple[int, int]) -> bool:
 
 
 def _percent(failed: int, consumed: int) -> int:
-    """Rounded down, so 100 means that all fail."""
+    """The percentage of failures, rounded down: 100 means that all messages fail."""
     return failed * 100 // (failed + consumed)
 
 
@@ -218,7 +205,7 @@ def _failed_messages(case: Case) -> Iterator[Evidence]:
 
 @rule("blocked-consumer")
 def blocked_consumer(case: Case) -> Iterator[GroupFinding]:
-    blocked = troubles_of(case, _blocked_listener)
+    blocked = evidence.troubles_of(case, _blocked_listener)
     if blocked.found:
         ids, wait = blocked.ids, "waits" if len(blocked.queues) == 1 else "wait"
         consume = "1 consumer consumes" if len(ids) == 1 else f"{len(ids)} consumers consume"
@@ -243,7 +230,7 @@ def _blocked_listener(consumer: ConsumerReports) -> Iterator[Trouble]:
         try:
             if item.last_consume is None:
                 raise consumer.unreported("the time of its last consumption")
-            if consumer.clock.is_older(item.last_consume, BLOCKED_MS):
+            if consumer.clock.is_older(item.last_consume, evidence.BLOCKED_MS):
                 idle[item.queue] = item.last_consume
             elif _has_consumed(consumer, item):
                 return
@@ -258,16 +245,16 @@ def _blocked_listener(consumer: ConsumerReports) -> Iterator[Trouble]:
         shown = f"the listener of {own} has {number:,} messages and consumed none for {age // 1000} s"
         facts = (
             consumer.seen(f"messages that {own} has pulled and not consumed", number, 1),
-            consumer.seen(f"seconds since {own} consumed a message of these queues", age // 1000, BLOCKED_MS // 1000),
+            consumer.seen(f"seconds since {own} consumed a message of these queues", age // 1000, BLOCKED_S),
             _not_pulled_just_now(consumer, queues, shown),
             *_first_frames(consumer),
         )
         yield Trouble(own, queues, facts, gravity=age)
     elif not any((status.consumed_per_s or 0) + (status.failed_per_s or 0) > 0 for status in statuses):
         raise AnotherLookNeeded(
-            f"{consumer.client_id} has had messages for less than {BLOCKED_MS // 1000} s, and no sample shows that a "
+            f"{consumer.client_id} has had messages for less than {BLOCKED_S} s, and no sample shows that a "
             "call of its listener ended",
-            after_ms=BLOCKED_MS,
+            after_ms=evidence.BLOCKED_MS,
         )
 
 
@@ -302,7 +289,7 @@ def _first_frames(consumer: ConsumerReports) -> Iterator[Evidence]:
 
 
 def _has_consumed(consumer: ConsumerReports, item: ProcessQueue) -> bool:
-    """The time of the last consumption differs from that at which the consumer got the queue."""
+    """Whether the consumer has consumed a message since it got the queue."""
     time = item.last_consume
     if consumer.now.orderly is False and item.last_lock is not None and time is not None and time > item.last_lock:
         return True  # only orderly consumers renew the lock
@@ -329,15 +316,15 @@ def _old_messages(consumer: ConsumerReports) -> Evidence | None:
             had[queue.topic] += consumer.waiting(look[queue])
         for topic, number in had.items():
             pulled = consumer.status(topic).pulled_per_s
-            if pulled is not None and number > pulled * BLOCKED_MS / 1000:
+            if pulled is not None and number > pulled * evidence.BLOCKED_MS / 1000:
                 fact = f"messages of {topic} that {consumer.client_id} had {ms // 1000} s before, more than it pulls"
-                return consumer.seen(f"{fact} in a minute", number, round(pulled * BLOCKED_MS / 1000) + 1)
+                return consumer.seen(f"{fact} in a minute", number, round(pulled * evidence.BLOCKED_MS / 1000) + 1)
     return None
 
 
 @rule("head-blocked")
 def head_blocked(case: Case) -> Iterator[GroupFinding]:
-    heads = troubles_of_queues(case, _standing_head)
+    heads = evidence.troubles_of_queues(case, _standing_head)
     own = heads.among(case.unexplained(heads.queues, ("consume-failing", "blocked-consumer", "lock-lost")))
     proven = Troubles(each for each in own.found if each.doubt is None)
     if proven.found:
@@ -372,7 +359,7 @@ def _standing_head(consumer: ConsumerReports, item: ProcessQueue) -> Iterator[Tr
     if since is None:
         return
     lasted, needed = consumer.history[-1][0] - consumer.history[since][0], consumer.unusual_ms((item.queue.topic,))
-    doubt, name = None, queue_text(item.queue)
+    doubt, name = None, evidence.queue_text(item.queue)
     if lasted < needed or not _goes_on(consumer, item, since):
         wanted = f"{needed // 1000} s of samples in which other messages finish, got {lasted // 1000} s"
         if lasted >= needed:
@@ -420,7 +407,7 @@ def _stands_since(consumer: ConsumerReports, item: ProcessQueue) -> int | None:
 
 
 def _goes_on(consumer: ConsumerReports, item: ProcessQueue, since: int) -> bool:
-    """The listener ran after that look, so the message does not only wait for a thread."""
+    """Whether the listener ran after that sample: otherwise the message may only wait for a thread."""
     before, now = consumer.history[since][1], consumer.history[-1][1]
     was = before[item.queue]
     if was.last_consume != item.last_consume or (was.consuming and item.consuming):
@@ -437,7 +424,7 @@ def _pulled_up_to(item: ProcessQueue) -> int:
 
 @rule("pull-stopped")
 def pull_stopped(case: Case) -> Iterator[GroupFinding]:
-    stopped = troubles_of_queues(case, _stopped_pull)
+    stopped = evidence.troubles_of_queues(case, _stopped_pull)
     causes = ("broker-silent", "broker-gone", "broker-unreachable-from-consumer", "blocked-consumer")
     left = case.unexplained(stopped.queues, causes)
     if left:
@@ -467,7 +454,7 @@ def _stopped_pull(consumer: ConsumerReports, item: ProcessQueue) -> Iterator[Tro
             raise
         is_old = True
     if is_old and consumer.limit_reached(item) is None:
-        words = f"seconds since {consumer.client_id} pulled from {queue_text(item.queue)}"
+        words = f"seconds since {consumer.client_id} pulled from {evidence.queue_text(item.queue)}"
         fact = consumer.seen(words, consumer.clock.age(item.last_pull) // 1000, PULLS_WITHIN_MS // 1000)
         yield Trouble(consumer.client_id, (item.queue,), (fact,), gravity=-item.last_pull)
 
@@ -477,14 +464,14 @@ def lock_lost(case: Case) -> Iterator[GroupFinding]:
     """An orderly consumer has a queue without its lock, or two consumers report one lock."""
     if case.group.message_model == BROADCASTING:
         raise DoesNotApply("BROADCASTING consumers need no locks")
-    lost = troubles_of(case, _lost_locks)
+    lost = evidence.troubles_of(case, _lost_locks)
     twice = _locked_twice(case, lost)
     queues = lost.queues | twice.keys()
     if queues:
         grave = ERROR if case.lag(queues) or twice else WARNING
-        named = {queue: sort_client_ids(twice[queue]) for queue in sort_queues(twice)[:SHOWN_CONSUMERS]}
+        named = {queue: sort_client_ids(twice[queue]) for queue in sort_queues(twice)[: evidence.SHOWN_CONSUMERS]}
         locked = [
-            case.seen(f"consumers that report the lock of {queue_text(q)}: {', '.join(ids)}", len(ids), 2)
+            case.seen(f"consumers that report the lock of {evidence.queue_text(q)}: {', '.join(ids)}", len(ids), 2)
             for q, ids in named.items()
         ]
         yield case.finding(
@@ -505,11 +492,11 @@ def _lost_locks(consumer: ConsumerReports) -> Iterator[Trouble]:
     if consumer.now.orderly is None:
         raise consumer.unreported("whether it consumes in order")
     if consumer.now.orderly:
-        yield from in_each_queue(_lost_lock, consumer)
+        yield from evidence.in_each_queue(_lost_lock, consumer)
 
 
 def _lost_lock(consumer: ConsumerReports, item: ProcessQueue) -> Iterator[Trouble]:
-    name = queue_text(item.queue)
+    name = evidence.queue_text(item.queue)
     if item.last_lock is None or item.locked is None:
         raise consumer.unreported("its locks")
     if consumer.clock.is_older(item.last_lock, LOCKED_MS):
@@ -520,9 +507,9 @@ def _lost_lock(consumer: ConsumerReports, item: ProcessQueue) -> Iterator[Troubl
         raise AnotherLookNeeded(f"{consumer.client_id} lost the lock of {name} within the last 30 s")
 
 
-def _locked_twice(evidence: GroupEvidence, lost: Troubles) -> Mapping[MessageQueue, frozenset[str]]:
+def _locked_twice(case: Case, lost: Troubles) -> Mapping[MessageQueue, frozenset[str]]:
     """Queue → the consumers that report its lock at both the last look and the one before."""
-    now, *earlier = (_lock_owners(look) for look in reversed(evidence.looks))
+    now, *earlier = (_lock_owners(look) for look in reversed(case.looks))
     twice = {queue: ids for queue, ids in now.items() if len(ids) > 1}
     before = earlier[0] if earlier else {}
     lasting = {queue: ids for queue, ids in twice.items() if before.get(queue, frozenset()) >= ids}
@@ -543,7 +530,7 @@ def _lock_owners(look: ConsumerGroup) -> dict[MessageQueue, frozenset[str]]:
 
 @rule("dropped-but-consuming")
 def dropped_but_consuming(case: Case) -> Iterator[GroupFinding]:
-    former = troubles_of(case, _consumed_after_drop)
+    former = evidence.troubles_of(case, _consumed_after_drop)
     if former.found:
         ids = former.ids
         owners = {owner for queue in former.queues for owner in case.owners(queue)} - set(ids)
@@ -568,10 +555,12 @@ def _consumed_after_drop(consumer: ConsumerReports) -> Iterator[Trouble]:
             found.errors.append(consumer.unreported("its dropped queues"))
         elif item.dropped and was is not None and was.dropped:
             if was.last_consume != time and time is not None:
-                fact = f"seconds since {consumer.client_id} consumed {queue_text(item.queue)}, which was taken from it"
-                seen = consumer.seen(fact, consumer.clock.age(time) // 1000)
+                name = f"{evidence.queue_text(item.queue)}, which was taken from it"
+                seen = consumer.seen(
+                    f"seconds since {consumer.client_id} consumed {name}", consumer.clock.age(time) // 1000
+                )
                 yield Trouble(consumer.client_id, (item.queue,), (seen,), gravity=time)
         elif item.dropped:
-            problem = f"{queue_text(item.queue)} was just taken from {consumer.client_id}"
+            problem = f"{evidence.queue_text(item.queue)} was just taken from {consumer.client_id}"
             found.errors.append(AnotherLookNeeded(problem))
     found.settle()

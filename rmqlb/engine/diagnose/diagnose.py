@@ -11,12 +11,7 @@ from msgspec.structs import replace
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.diagnose import consumption, lags, owners, shares
 from rmqlb.engine.diagnose.case import CHECKS, Case, ComesOf, DiagnosisRule
-from rmqlb.engine.diagnose.evidence import (
-    BLOCKED_MS,
-    AnotherLookNeeded,
-    DoesNotApply,
-    GroupEvidence,
-)
+from rmqlb.engine.diagnose.evidence import BLOCKED_MS, AnotherLookNeeded, DoesNotApply, GroupEvidence
 from rmqlb.engine.drain import drains_of
 from rmqlb.engine.group import Group, assumption, gaps, known
 from rmqlb.errors import DataError

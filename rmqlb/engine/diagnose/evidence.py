@@ -204,7 +204,7 @@ class GroupEvidence(Struct, dict=True, eq=False):
         self.must_be_all_lists()
 
     def is_younger_than(self, ms: float) -> bool:
-        """Some consumer started so recently that the others may not have followed yet."""
+        """Whether a consumer started so recently that the others may not have rebalanced yet."""
         at = self.group.seen.at or self.facts.snapshot.taken_at
         starts = [self.group.reports[i].started_at for i in self.processes if i in self.group.reports]
         latest = max((start for start in starts if start is not None), default=None)
@@ -216,7 +216,7 @@ class GroupEvidence(Struct, dict=True, eq=False):
         return self.is_younger_than(CONVERGES_MS)
 
     def stack_traces(self, of: str) -> str:
-        """Words of a remedy, with `--stacks` where no traces were requested."""
+        """The words for stack traces in a remedy, with `--stacks` where no traces were requested."""
         has_some = any(self.report_of(client_id).stacks for client_id in self.group.reports)
         return f"the stack traces of {of}" + ("" if has_some else " (--stacks)")
 
@@ -270,7 +270,7 @@ class GroupEvidence(Struct, dict=True, eq=False):
             raise DataError(f"the owners of {counted(unknown, 'queue')} are unknown", hint=ASK_CONSUMERS)
 
     def may_pass(self, queue: MessageQueue) -> bool:
-        """A rebalance may explain it: it goes on, or the queue's owners differ between looks, or may differ."""
+        """Whether a rebalance may explain the owners: they differ between samples, or consumers just changed."""
         owners = {look.queues[queue].owners for look in self.looks if queue in look.queues}
         lists = {look.client_ids for look in self.looks if look.client_ids is not None}
         return self.is_rebalancing or len(owners - {None}) > 1 or (None in owners and len(lists) > 1)
@@ -315,7 +315,7 @@ class Clock(Struct, frozen=True):
     most: int | None  # from a time that changed between two looks; None when none changed
 
     def age(self, time: int) -> int:
-        """By this computer's clock, within the bounds."""
+        """The age of a time of the consumer, by this computer's clock and within the bounds."""
         by_ours = self.read_at - time
         return max(by_ours + self.least, by_ours if self.most is None else min(by_ours, by_ours + self.most), 0)
 

@@ -145,30 +145,29 @@ def no_read_queues(case: Case) -> Iterator[GroupFinding]:
 @rule("unassigned-queues")
 def unassigned_queues(case: Case) -> Iterator[GroupFinding]:
     queues = _unexplained(case, lambda owners: not owners)
-    if queues:
-        yield case.finding(
-            INFO if case.is_rebalancing else ERROR,
-            f"{counted(len(queues), 'queue')} unassigned; {messages(case.lag(queues))} unread there.",
-            _LOOK_AGAIN,
-            queues=queues,
-            facts=[case.seen("queues without an owner", len(queues), 1)],
-        )
+    state = f"unassigned; {messages(case.lag(queues))} unread there"
+    yield from _badly_owned(case, queues, state, "queues without an owner")
 
 
 @rule("duplicate-owners")
 def duplicate_owners(case: Case) -> Iterator[GroupFinding]:
     queues = _unexplained(case, lambda owners: len(owners) > 1)
+    state = "with duplicate owners: each owner delivers the same messages"
+    yield from _badly_owned(case, queues, state, "queues with two or more owners")
+    if not queues and any(case.processes[client_id] > 1 for owners in case.observed.values() for client_id in owners):
+        raise ComesOf("duplicate-client-id")  # the only owner is a client ID of several processes
+
+
+def _badly_owned(case: Case, queues: tuple[MessageQueue, ...], state: str, fact: str) -> Iterator[GroupFinding]:
     if queues:
         yield case.finding(
             INFO if case.is_rebalancing else ERROR,
-            f"{counted(len(queues), 'queue')} with duplicate owners: each owner delivers the same messages.",
+            f"{counted(len(queues), 'queue')} {state}.",
             _LOOK_AGAIN,
             queues=queues,
             consumers=[client_id for queue in queues for client_id in case.observed[queue]],
-            facts=[case.seen("queues with two or more owners", len(queues), 1)],
+            facts=[case.seen(fact, len(queues), 1)],
         )
-    elif any(case.processes[client_id] > 1 for owners in case.observed.values() for client_id in owners):
-        raise ComesOf("duplicate-client-id")  # the only owner is a client ID of several processes
 
 
 def _unexplained(case: Case, is_bad: Callable[[tuple[str, ...]], bool]) -> tuple[MessageQueue, ...]:
@@ -319,7 +318,7 @@ def consumer_gone(case: Case) -> Iterator[GroupFinding]:
 
 
 def _left(case: Case) -> dict[str, set[MessageQueue]]:
-    """Consumer that only earlier looks list → its former queues without an owner now."""
+    """Consumers that only earlier samples list → their former queues that have no owner now."""
     found: dict[str, set[MessageQueue]] = {}
     for look in case.earlier:
         for client_id in {*(look.client_ids or ())} - case.processes.keys():

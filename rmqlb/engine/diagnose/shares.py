@@ -49,7 +49,10 @@ def broker_silent(case: Case) -> Iterator[GroupFinding]:
 def broker_gone(case: Case) -> Iterator[GroupFinding]:
     for name, queues in sorted(_queues_without_broker(case).items()):
         owners = {client_id for queue in queues for client_id in case.owners(queue)}
-        answered, still = _last_answer(case, name), f"{CONVERGES_MS // 1000} s"
+        ends = ({q.broker_name for q, s in look.queues.items() if s.broker_offset is not None} for look in case.looks)
+        times = [look.seen.at for look, brokers in zip(case.looks, ends, strict=True) if name in brokers]
+        answered = next((utc_text(at) for at in reversed(times) if at is not None), None)
+        still = f"{CONVERGES_MS // 1000} s"
         consequence = "their messages wait until the broker is back"
         if owners:
             have = "consumer still has" if len(owners) == 1 else "consumers still have"
@@ -84,14 +87,6 @@ def _queues_without_broker(case: Case) -> Mapping[str, set[MessageQueue]]:
         if queue.topic in topics and queue.broker_name not in present:
             found.setdefault(queue.broker_name, set()).add(queue)
     return found
-
-
-def _last_answer(case: Case, name: str) -> str | None:
-    for look in reversed(case.looks):
-        answered = any(q.broker_name == name and state.broker_offset is not None for q, state in look.queues.items())
-        if answered and look.seen.at is not None:
-            return utc_text(look.seen.at)
-    return None
 
 
 @rule("stale-connections")

@@ -123,6 +123,8 @@ def plan_rollout(
     best = ordered[0]
     chosen = Candidate(best.order, best.order_name, best.at_once, round(best.pause_ms * 1000))
     stages = chosen.stages(known, request.down_us)
+    least_of_best, total = least.get(best.at_once), total_overlap(stages)
+    is_least = not total or (least_of_best is not None and least_of_best.is_least and total == least_of_best.total)
     plan = Rollout(
         group=group,
         strategy_before=rollout.members.name,
@@ -130,11 +132,11 @@ def plan_rollout(
         members=rollout.client_ids,
         choices=ordered,
         stages=stages,
-        misassigned=total_overlap(stages),
-        misassigned_is_minimum=known is None or _is_least(chosen, stages, known, least.get(best.at_once)),
+        misassigned=total,
+        misassigned_is_minimum=known is None or (is_least and chosen.steps - 1 <= known.most_stages),
         choices_in_all=len(candidates),
     )
-    findings = rollout_findings(plan, rollout, scenario, known, least.get(best.at_once), anyway)
+    findings = rollout_findings(plan, rollout, scenario, known, least_of_best, anyway)
     return plan, (*_in_part(plan, chosen, known, trials), *findings)
 
 
@@ -256,12 +258,6 @@ def hurt_ms(choice: RolloutChoice) -> float:
     """Queue-time in gaps and overlaps: the sum of both p95."""
     found = choice.figures
     return round(found.total_gap_ms.p95 + found.total_overlap_ms.p95, 3)
-
-
-def _is_least(chosen: Candidate, stages: Sequence[MixedStage], known: Overlaps, least: LeastOverlap | None) -> bool:
-    total = total_overlap(stages)
-    is_proven = not total or (least is not None and least.is_least and total == least.total)
-    return is_proven and chosen.steps - 1 <= known.most_stages
 
 
 def _in_part(plan: Rollout, chosen: Candidate, known: Overlaps | None, trials: int) -> Iterator[Finding]:

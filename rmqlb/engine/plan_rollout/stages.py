@@ -33,11 +33,7 @@ class PairCosts(Struct, frozen=True):
 
 
 def cost_of_each(costs: PairCosts) -> list[int]:
-    """The cost of every stage, by its bit mask.
-
-    >>> cost_of_each(PairCosts(0, (1, 1), ((0, -2), (-2, 0))))  # two consumers that swap one queue
-    [0, 1, 1, 0]
-    """
+    """The cost of every stage, by its bit mask."""
     stages = [costs.constant]
     for consumer, alone in enumerate(costs.single):
         gains = [alone]
@@ -52,9 +48,6 @@ def least_order(cost_of: Sequence[int], at_once: int = 1) -> list[int]:
     """The order whose stages between the first change and the last cost least in total.
 
     `cost_of` has every stage by its bit mask. Among equal orders, consumers stay in order from the last on.
-
-    >>> least_order([0, 3, 1, 2, 5, 6, 2, 0])
-    [1, 0, 2]
     """
     full, least = len(cost_of) - 1, [0] * len(cost_of)
     for stage in range(1, full):
@@ -62,15 +55,14 @@ def least_order(cost_of: Sequence[int], at_once: int = 1) -> list[int]:
         smallest = least[stage ^ bit]
         while rest:
             bit = rest & -rest
-            if least[stage ^ bit] < smallest:  # noqa: PLR1730 (this loop is the search; min doubles it)
+            if least[stage ^ bit] < smallest:  # noqa: PLR1730 (this loop is the search; min triples it)
                 smallest = least[stage ^ bit]
             rest ^= bit
-        rests = stage.bit_count() % at_once == 0
-        least[stage] = smallest + cost_of[stage] if rests else smallest
-    order, stage = [], full
+        least[stage] = smallest + (cost_of[stage] if stage.bit_count() % at_once == 0 else 0)
+    bits = [1 << consumer for consumer in reversed(range(full.bit_length()))]
+    order, stage = list[int](), full
     while stage:
-        bits = [1 << consumer for consumer in reversed(range(stage.bit_length())) if stage >> consumer & 1]
-        last = min(bits, key=lambda bit: least[stage ^ bit])
+        last = min((least[stage ^ bit], place, bit) for place, bit in enumerate(bits) if stage & bit)[2]
         order.append(last.bit_length() - 1)
         stage ^= last
     return order[::-1]
@@ -195,7 +187,7 @@ def misassigned_anyway(rollout: RolloutModel, routes: Sequence[TopicRouteData], 
 
 
 def _is_bad(owners: int, orderly: bool) -> bool:
-    """Orderly queues have no second owner, due to locks."""
+    """Whether a queue has no owner or, unless it is locked (orderly), two or more."""
     return owners == 0 or (owners > 1 and not orderly)
 
 
@@ -220,17 +212,7 @@ class Overlaps(Struct, frozen=True):
     most_stages: int = 1 << 30  # of an order, from its first change on, that are counted
 
     def stages(self, order: Sequence[str], at_once: int) -> tuple[MixedStage, ...]:
-        """The stages between the first change and the last, in this order of client IDs.
-
-        >>> from rmqlb.model.route import BrokerData, QueueData
-        >>> route = TopicRouteData("T", (QueueData("a", 4, 4, 6),), (BrokerData("c", "a", {0: "a:10911"}),))
-        >>> change = rollout_model(Members(("x", "y"), "AVG"), None, "AVG_BY_CIRCLE", {})
-        >>> overlaps(change, [route], orderly=False).stages(("x", "y"), 1)
-        (MixedStage(changed=1, next_id='y', duplicate_owners=1, unassigned=1),)
-
-        Under AVG x has queues 0 and 1, y has 2 and 3; under AVG_BY_CIRCLE x has 0 and 2, y has 1 and 3. While only x
-        has changed, both have queue 2, and queue 1 has no owner.
-        """
+        """The stages between the first change and the last, in this order of client IDs."""
         bit = {client_id: 1 << index for index, client_id in enumerate(self.client_ids)}
         numbers = range(at_once, len(order), at_once)[: self.most_stages]
         masks = ((changed, sum(bit[client_id] for client_id in order[:changed])) for changed in numbers)

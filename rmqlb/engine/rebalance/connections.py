@@ -141,7 +141,7 @@ class Connections:
             broker.forget(self._channel, f"finds the connection of {self._channel.client_id} closed")
 
     def _lose(self, broker: Broker) -> Steps:
-        """Send a heartbeat over a connection and forget the connection: the broker takes it for another process."""
+        """Send a heartbeat over a connection and forget the connection; the broker counts another process."""
         self.twice = None
         if (yield from self.request(broker)):
             lost = LostConnection(self._channel, broker, self._env)

@@ -121,7 +121,7 @@ class Client:
             self.env.clock.call(delay_us, self._found_idle, broker, self._freezes)
 
     def unfreeze(self) -> None:
-        """Continue: everything that a timer missed is due now, once, and what has arrived is read."""
+        """Continue: each timer that was missed runs once now, and requests that have arrived are read."""
         self.frozen = False
         closed = [broker for broker in self.connections.addresses if broker not in self.connections.connected]
         if closed and self.profile.loses_connections and self.draws.below(2):  # 2 of 4 recordings
@@ -328,7 +328,7 @@ class Client:
             self.queues.resume(paused)
 
     def _last_traffic(self, broker: Broker, working: Mapping[str, list[MessageQueue]]) -> int:
-        """The last time that the broker uses the connection: it still answers the pulls that it holds."""
+        """The time at which the broker last uses the connection; a broker still answers the pulls that it holds."""
         now, beat, owned = self.env.clock.now, broker.last_beat_us(self), working.get(broker.name)
         last = now if beat is None else beat
         if owned and broker.broker_id == 0:

@@ -14,8 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from rmqlb.engine.allocate import PreparedStrategies
-from rmqlb.engine.allocate.rules import JAVA, Sdk
-from rmqlb.engine.allocate.strategy import Strategy
+from rmqlb.engine.allocate.rules import JAVA
 from rmqlb.engine.assignment.assign import Members
 from rmqlb.engine.kernel import Clock, Draws, Process, Steps, stream_key, stream_named
 from rmqlb.engine.plan.changes import Changes, NewBroker, QueueCount, change_route
@@ -57,7 +56,7 @@ class Shares:
 
     def __init__(self, members: Members) -> None:
         self._members = members
-        self._strategies: dict[tuple[TopicView, str, MemberList, str], Strategy | None] = {}
+        self._prepared: dict[tuple[TopicView, MemberList], PreparedStrategies] = {}
         self._shares: dict[tuple[TopicView, str, MemberList, str], Share | None] = {}
         self._lists: dict[tuple[str, ...], MemberList] = {}
         self._views: dict[object, TopicView] = {}
@@ -88,22 +87,14 @@ class Shares:
         return self._shares[key]
 
     def _computed(self, view: TopicView, strategy: str, members: MemberList, client_id: str) -> Share | None:
-        sdk = self._members.sdk_for(client_id)
-        key = view, strategy, members, sdk.name
-        if key not in self._strategies:
+        key = view, members
+        if key not in self._prepared:
             self._keep(len(view.queues) + len(members.client_ids))
-            self._strategies[key] = self._prepared(view, strategy, members, sdk)
-        if (prepared := self._strategies[key]) is None:
-            return None
+            lists = view.queues, members.client_ids
+            self._prepared[key] = PreparedStrategies(*lists, self._members.settings, order=JAVA.order)
         try:
+            prepared = self._prepared[key].strategy(strategy, self._members.sdk_for(client_id))
             return dict.fromkeys(queue for queue in prepared.share(client_id) if queue.topic == view.topic)
-        except AllocationError:
-            return None
-
-    def _prepared(self, view: TopicView, strategy: str, members: MemberList, sdk: Sdk) -> Strategy | None:
-        lists = PreparedStrategies(view.queues, members.client_ids, self._members.settings, order=JAVA.order)
-        try:
-            return lists.strategy(strategy, sdk)
         except AllocationError:
             return None
 
@@ -112,7 +103,7 @@ class Shares:
         self._kept += size
         if self._kept > _MOST_KEPT:
             self._kept = size
-            for memory in (self._strategies, self._shares, self._lists):
+            for memory in (self._prepared, self._shares, self._lists):
                 memory.clear()
 
 

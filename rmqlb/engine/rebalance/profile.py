@@ -29,14 +29,7 @@ class Clocks(Struct, frozen=True):
 
 def java_clocks(timers: Timers) -> Clocks:
     """The clocks of a Java consumer, which can be set (`MQClientInstance.startScheduledTask`, `RebalanceService`)."""
-    return Clocks(
-        timers.rebalance_wait_us,
-        timers.rebalance_min_us,
-        timers.route_poll_us,
-        timers.heartbeat_us,
-        timers.persist_us,
-        timers.lock_renewal_us,
-    )
+    return Clocks(**{name: getattr(timers, name) for name in Clocks.__struct_fields__ if hasattr(timers, name)})
 
 
 class ConsumerProfile(Struct, frozen=True):
@@ -82,29 +75,15 @@ PROFILES = (
     ConsumerProfile((5, 3, 2), "5.3.2 to 5.4.0"),
     ConsumerProfile((5, 2, 0), "5.2.0 to 5.3.1", locks_broadcast=True),
     ConsumerProfile(
-        (5, 0, 0),
-        "5.0.0 to 5.1.4",
-        min_interval=False,
-        hears_channels=False,
-        loses_connections=False,
-        release="try-lock",
-        release_wait_us=1_000_000,
-        locks_broadcast=True,
+        (5, 0, 0), "5.0.0 to 5.1.4", min_interval=False, hears_channels=False, loses_connections=False,
+        release="try-lock", release_wait_us=1_000_000, locks_broadcast=True,
     ),
     ConsumerProfile(
-        (4, 0, 0),
-        "4.9.8 and older",
-        min_interval=False,
-        hears_channels=False,
-        loses_connections=False,
-        pull_delay_us=0,
-        retries_locks=False,
-        release="try-lock",
-        release_wait_us=1_000_000,
-        renews_dropped=True,
+        (4, 0, 0), "4.9.8 and older", min_interval=False, hears_channels=False, loses_connections=False,
+        pull_delay_us=0, retries_locks=False, release="try-lock", release_wait_us=1_000_000, renews_dropped=True,
         locks_broadcast=True,
     ),
-)
+)  # fmt: skip
 """5.5.1 was neither run nor read: its release notes name no change to rebalances, allocation or locks."""
 
 
@@ -120,34 +99,19 @@ SDK_PROFILES: Mapping[str, ConsumerProfile] = {
     # `internal/client.go` (Start, RebalanceIfNotPaused, UnregisterConsumer), `consumer/consumer.go` (doBalance,
     # removeUnnecessaryMessageQueue) and `consumer/push_consumer.go` (Start, Shutdown, pullMessage) of 2.1.2, whose
     # constants are those of 2.0.0.
+    # `findConsumerList` looks at no code, and strategies give nothing without consumers (`error_is_nobody`).
     "go": replace(
-        _OTHER,
-        since=(2, 0, 0),
-        name="Go 2.1.2",
-        clocks=Clocks(),
-        ticks=True,
-        first_tick_us=20 * SECOND_US,
-        error_is_nobody=True,  # `findConsumerList` looks at no code, and strategies give nothing without consumers
-        unregisters=False,
-        unlocks=False,
-        pull_retry_us=3 * SECOND_US,
+        _OTHER, since=(2, 0, 0), name="Go 2.1.2", clocks=Clocks(), ticks=True, first_tick_us=20 * SECOND_US,
+        error_is_nobody=True, unregisters=False, unlocks=False, pull_retry_us=3 * SECOND_US,
     ),
     # `MQClientFactory.cpp` (startScheduledTask, rebalanceImmediately, consumer_timerOperation), `Rebalance.cpp`
     # (doRebalance, RebalancePush) of 2.2.0, whose constants are those of 1.2.0.
     "cpp": replace(
-        _OTHER,
-        since=(1, 2, 0),
-        name="C++ 2.2.0",
+        _OTHER, since=(1, 2, 0), name="C++ 2.2.0", ticks=True, beats_on_change=False, ends_at_failure=True,
         clocks=Clocks(
-            rebalance_wait_us=10 * SECOND_US,
-            first_poll_us=3 * SECOND_US,
-            first_heartbeat_us=10_000,
-            first_persist_us=5 * SECOND_US,
-            first_lock_us=20 * SECOND_US,
+            rebalance_wait_us=10 * SECOND_US, first_poll_us=3 * SECOND_US, first_heartbeat_us=10_000,
+            first_persist_us=5 * SECOND_US, first_lock_us=20 * SECOND_US,
         ),
-        ticks=True,
-        beats_on_change=False,
-        ends_at_failure=True,
     ),
-}
+}  # fmt: skip
 """By the library's name (`engine/allocate/rules.py`); Java's are by version."""

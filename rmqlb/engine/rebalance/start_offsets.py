@@ -39,13 +39,6 @@ def pull_from_where(
     """The offset that a push consumer begins with.
 
     Where that lies before the queue's first message, the broker sends the consumer there (`OFFSET_ILLEGAL`).
-
-    >>> pull_from_where("CONSUME_FROM_LAST_OFFSET", -1, topic="T", end=70).offset
-    70
-    >>> pull_from_where("CONSUME_FROM_LAST_OFFSET", -1, topic="%RETRY%g", end=70).offset
-    0
-    >>> pull_from_where("CONSUME_FROM_FIRST_OFFSET", -1, topic="T", end=70, begin=20).offset
-    20
     """
     is_retry, where = topic.startswith(RETRY_PREFIX), f"{none}, and {consume_from}"
     if stored is None:

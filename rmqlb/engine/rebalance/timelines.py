@@ -200,13 +200,18 @@ class _Notes(Struct, frozen=True, eq=False):
                 yield begin, at
                 begin = None
 
+    def by_consumer(self) -> Iterator[_Notes]:
+        """With BROADCASTING, no consumer takes over a queue, and each keeps its offsets in its own file."""
+        for client_id in dict.fromkeys(hold.client_id for hold in self.holds):
+            yield replace(self, holds=[hold for hold in self.holds if hold.client_id == client_id])
+
 
 class _Starts:
     def __init__(self, scenario: GroupScenario, states: States, routes: Sequence[TopicRouteData]) -> None:
         self._scenario, self._states, self._is_new = scenario, states, new_queues(routes)
 
     def of(self, queue: MessageQueue, *, stored_since: bool) -> StartOffset:
-        """`stored_since`: an earlier owner within the simulation has stored an offset."""
+        """The start offset of a new owner; `stored_since`: an earlier owner in the simulation has stored an offset."""
         state, scenario = self._states.get(queue), self._scenario
         new = state is None and self._is_new(queue)
         if stored_since and scenario.broadcasting:
@@ -226,11 +231,12 @@ def _timeline(notes: _Notes, scenario: GroupScenario, starts: _Starts) -> QueueT
             found = []
         lengths[f"total_{kind}_ms"] = milliseconds(sum(found))
         lengths[f"longest_{kind}_ms"] = milliseconds(max(found, default=0))
-    if scenario.broadcasting:
-        waits, takeovers = list(_own_waits(notes)), _own_takeovers(notes, scenario, starts)
-    else:
-        waits = list(_waits(notes))
-        takeovers = list(_takeovers(notes, scenario, starts, waits))
+    waits, takeovers = list[Span](), list[Takeover]()
+    for part in notes.by_consumer() if scenario.broadcasting else (notes,):
+        own = list(_waits(part, each_waits=scenario.broadcasting))
+        waits += own
+        takeovers += _takeovers(part, scenario, starts, own)
+    takeovers.sort(key=lambda takeover: takeover.at_ms)
     return QueueTimeline(
         topic=notes.queue.topic,
         broker_name=notes.queue.broker_name,
@@ -281,7 +287,7 @@ def _changes(notes: _Notes) -> list[tuple[int, str, bool, str]]:
 
 
 def _state(there: bool, served: bool, owners: int, paused: int) -> OwnerState:
-    """Owners whose pulls get no answer leave a queue unread, like a dead broker."""
+    """The state of a queue; owners whose pulls get no answer leave a queue unread, like a dead broker."""
     if not there:
         return "gone"
     if not served or 0 < owners == paused:
@@ -289,24 +295,20 @@ def _state(there: bool, served: bool, owners: int, paused: int) -> OwnerState:
     return "unassigned" if not owners else "one" if owners == 1 else "duplicate-owners"
 
 
-def _waits(notes: _Notes) -> Iterator[Span]:
+def _waits(notes: _Notes, *, each_waits: bool) -> Iterator[Span]:
     """The spans in which no consumer reads the queue: the longest wait of a message in it.
 
     A queue is not read without an owner, before an owner's first pull, while its broker is down, or if pulls are lost.
-    A wait lasts until the simulation ends; a wait that ends because the queue is removed does not count.
+    A wait lasts until the simulation ends; a wait that ends because the queue is removed does not count. With
+    BROADCASTING (`each_waits`), messages wait for each consumer separately, while it has the queue.
     """
-    reads = sorted(span for hold in notes.holds for span in hold.reads(notes.end_us))
-    for span in notes.existence():
-        yield from _between(reads, span, notes.end_us)
-
-
-def _own_waits(notes: _Notes) -> Iterator[Span]:
-    """With BROADCASTING, messages wait for each consumer separately."""
-    for hold in notes.holds:
-        until = notes.end_us if hold.to_us is None else hold.to_us
-        for begin, end in notes.existence():
-            span = max(begin, hold.from_us, 0), min(end, until)
-            yield from _between(hold.reads(notes.end_us), span, notes.end_us)
+    end_us, spans = notes.end_us, list(notes.existence())
+    if each_waits:
+        owned = [(max(hold.from_us, 0), end_us if hold.to_us is None else hold.to_us) for hold in notes.holds]
+        spans = [(max(begin, since), min(end, until)) for since, until in owned for begin, end in spans]
+    reads = sorted(span for hold in notes.holds for span in hold.reads(end_us))
+    for span in spans:
+        yield from _between(reads, span, end_us)
 
 
 def _between(reads: Iterable[Span], span: Span, end_us: int) -> Iterator[Span]:
@@ -329,7 +331,7 @@ def _takeovers(notes: _Notes, scenario: GroupScenario, starts: _Starts, waits: S
         if hold.from_us < 0:
             continue
         own_end, again_us = hold.read_until(notes.end_us), 0
-        if stored is not None and read_until is not None and own_end is not None:
+        if not scenario.broadcasting and stored is not None and read_until is not None and own_end is not None:
             again_us = max(min(read_until, own_end) - stored, 0) + scenario.consume_us
         first = next((begin for begin, _ in hold.reads(notes.end_us)), None)
         start = starts.of(notes.queue, stored_since=stored_since)
@@ -345,16 +347,6 @@ def _takeovers(notes: _Notes, scenario: GroupScenario, starts: _Starts, waits: S
             redelivered_ms=milliseconds(again_us),
             redelivered=0 if not again_us else None if rate is None else ceil(rate * again_us / SECOND_US),
         )
-
-
-def _own_takeovers(notes: _Notes, scenario: GroupScenario, starts: _Starts) -> list[Takeover]:
-    """With BROADCASTING, no consumer takes over a queue, and each keeps its offsets in its own file."""
-    own: dict[str, list[Hold]] = {}
-    for hold in notes.holds:
-        own.setdefault(hold.client_id, []).append(hold)
-    every = (replace(notes, holds=holds) for holds in own.values())
-    found = [each for mine in every for each in _takeovers(mine, scenario, starts, list(_own_waits(mine)))]
-    return [replace(each, redelivered_ms=0, redelivered=0) for each in sorted(found, key=lambda each: each.at_ms)]
 
 
 class _Earlier(Struct, eq=False):

@@ -19,17 +19,9 @@ from msgspec.structs import replace
 from rmqlb.engine.conditions import Condition, Figures, declared
 from rmqlb.engine.plan.changes import PLACEHOLDER_PREFIX
 from rmqlb.errors import UsageError
+from rmqlb.model import recording as result
 from rmqlb.model.message_queue import MessageQueue, sort_client_ids
 from rmqlb.model.plan import TopicPlan
-from rmqlb.model.recording import (
-    DIFFERENCES,
-    Between,
-    Outcome,
-    QueueComparison,
-    Recording,
-    RecordingComparison,
-    RecordingFigures,
-)
 from rmqlb.model.result import TriedCondition
 from rmqlb.model.simulate_rebalance import QueueTimeline
 
@@ -59,19 +51,19 @@ class Expected(Struct, frozen=True):
         observed: tuple[str, ...] | None,
         names: Mapping[str, str],
         before: tuple[str, ...] | None = None,
-    ) -> QueueComparison:
+    ) -> result.QueueComparison:
         """Compare a queue by its owners alone; `names` has the consumers that joined for placeholders.
 
         A queue with some of its old and new owners has not moved yet; predicted old owners replace unobserved ones.
         """
         owners = tuple(sort_client_ids(names.get(each, each) for each in self.after[queue]))
         was = tuple(sort_client_ids(self.before.get(queue, ()))) if before is None else before
-        outcome: Outcome = "as-predicted"
+        outcome: result.Outcome = "as-predicted"
         if observed is None:
             outcome = "unknown"
         elif observed != owners:
             outcome = "not-yet" if was != owners and set(observed) <= {*was, *owners} else "other-owner"
-        return QueueComparison(queue.topic, queue.broker_name, queue.queue_id, outcome, owners, observed)
+        return result.QueueComparison(queue.topic, queue.broker_name, queue.queue_id, outcome, owners, observed)
 
 
 def planned(topics: Iterable[TopicPlan]) -> Expected:
@@ -108,18 +100,16 @@ def gained_at(one: QueueTimeline) -> float | None:
     return max(times, default=None)
 
 
-def placed(seen: tuple[float, float], predicted: tuple[float, float], tolerance: float) -> Outcome:
-    """Whether a moment in one interval is clearly before or after a moment in the other, in any one unit.
-
-    >>> placed((5, 6), (6, 7), 0), placed((5, 6), (8, 9), 1), placed((5, 6), (2, 3), 1)
-    ('as-predicted', 'earlier', 'later')
-    """
+def placed(seen: tuple[float, float], predicted: tuple[float, float], tolerance: float) -> result.Outcome:
+    """Whether a moment in one interval is clearly before or after a moment in the other, in any one unit."""
     if seen[1] < predicted[0] - tolerance:
         return "earlier"
     return "later" if seen[0] > predicted[1] + tolerance else "as-predicted"
 
 
-def compared(recording: Recording, expected: Expected, file: str, tolerance_ms: int) -> RecordingComparison:
+def compared(
+    recording: result.Recording, expected: Expected, file: str, tolerance_ms: int
+) -> result.RecordingComparison:
     names = expected.placeholders({each.client_id for each in recording.consumer_changes if each.change == "joined"})
     by, anchor, zero = _aligned(recording, expected)
     queues = []
@@ -138,7 +128,7 @@ def compared(recording: Recording, expected: Expected, file: str, tolerance_ms: 
             if when is not None and found.outcome == "as-predicted":
                 found = replace(found, outcome=placed(seen, when, tolerance_ms))
         queues.append(found)
-    return RecordingComparison(
+    return result.RecordingComparison(
         file=file,
         kind=expected.kind,
         aligned_by=by,
@@ -146,7 +136,7 @@ def compared(recording: Recording, expected: Expected, file: str, tolerance_ms: 
         aligned_to_ms=None if anchor is None else anchor.to_ms,
         tolerance_ms=tolerance_ms,
         placeholders=names,
-        differences=sum(each.outcome in DIFFERENCES for each in queues),
+        differences=sum(each.outcome in result.DIFFERENCES for each in queues),
         queues=tuple(queues),
     )
 
@@ -154,13 +144,15 @@ def compared(recording: Recording, expected: Expected, file: str, tolerance_ms: 
 Aligned = Literal["event-at", "left", "first-change"]
 
 
-def _aligned(recording: Recording, expected: Expected) -> tuple[Aligned | None, Between | None, tuple[float, float]]:
+def _aligned(
+    recording: result.Recording, expected: Expected
+) -> tuple[Aligned | None, result.Between | None, tuple[float, float]]:
     """The moment that aligns the times: its kind, its time in the recording, and its time in the simulation."""
     if expected.kind == "plan":
         return None, None, (0, 0)
     kind, subject, at_ms = expected.event or ("", "", 0)
     if recording.event_at_ms is not None and expected.event is not None:
-        return "event-at", Between(recording.event_at_ms, recording.event_at_ms), (at_ms, at_ms)
+        return "event-at", result.Between(recording.event_at_ms, recording.event_at_ms), (at_ms, at_ms)
     if kind in _LEAVING:
         for change in recording.consumer_changes:
             if (change.change, change.client_id) == ("left", subject):
@@ -168,15 +160,15 @@ def _aligned(recording: Recording, expected: Expected) -> tuple[Aligned | None, 
     changes = [change for queue in recording.queues for change in queue.changes]
     if not changes or not expected.first_change_ms:
         return None, None, (0, 0)
-    first = Between(min(each.from_ms for each in changes), min(each.to_ms for each in changes))
+    first = result.Between(min(each.from_ms for each in changes), min(each.to_ms for each in changes))
     return "first-change", first, (min(expected.first_change_ms), max(expected.first_change_ms))
 
 
-_OF_RECORDING, _OF_COMPARISON = declared(RecordingFigures), declared(RecordingComparison)
+_OF_RECORDING, _OF_COMPARISON = declared(result.RecordingFigures), declared(result.RecordingComparison)
 FIGURES = Figures((*_OF_RECORDING.names, *_OF_COMPARISON.names), shares=(*_OF_RECORDING.shares, *_OF_COMPARISON.shares))
 
 
-def judged(conditions: Iterable[Condition], recording: Recording) -> tuple[TriedCondition, ...]:
+def judged(conditions: Iterable[Condition], recording: result.Recording) -> tuple[TriedCondition, ...]:
     return tuple(_judged(condition, recording) for condition in conditions)
 
 
@@ -186,7 +178,7 @@ def must_be_askable(conditions: Iterable[Condition], *, is_compared: bool) -> No
             raise UsageError(f"--fail-on {condition.text!r}: against which prediction?", hint="name it with --against")
 
 
-def _judged(condition: Condition, recording: Recording) -> TriedCondition:
+def _judged(condition: Condition, recording: result.Recording) -> TriedCondition:
     if condition.name in _OF_COMPARISON.names and recording.comparison is not None:
         return condition.judge(recording.comparison)
     tried = condition.judge(recording.figures)

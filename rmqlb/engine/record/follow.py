@@ -131,12 +131,6 @@ class _Queue(Struct):
             yield _Stretch(begin, end, owning - speechless, maybe, speechless - maybe, exists)
 
 
-def _intervals(found: Sequence[_Stretch]) -> Iterator[result.RecordedInterval]:
-    for (state, owners), equal in groupby(found, key=lambda each: (each.state, each.certain)):
-        several = list(equal)
-        yield result.RecordedInterval(several[0].from_ms, several[-1].to_ms, state, tuple(sort_client_ids(owners)))
-
-
 def _longest(found: Sequence[_Stretch], has: Callable[[_Stretch], bool]) -> int:
     runs = [list(equal) for is_so, equal in groupby(found, key=has) if is_so]
     return max((run[-1].to_ms - run[0].from_ms for run in runs), default=0)
@@ -187,7 +181,7 @@ class Follower:
         return lines
 
     def converged(self) -> result.ConvergedBy | None:
-        """How each queue is known to have its one final owner; None if it has not."""
+        """The evidence that each queue has its one final owner; None without that evidence."""
         sample, there = self._last, [queue for queue, history in self._queues.items() if history.went is None]
         if sample.failed is not None or sample.listed is None or sample.unanswered or not there:
             return None
@@ -367,6 +361,11 @@ class Follower:
     ) -> result.QueueRecording:
         history = self._queues[queue]
         found = list(history.stretches(silences, end_ms))
+        runs = [(key, [*run]) for key, run in groupby(found, key=lambda each: (each.state, each.certain))]
+        intervals = (
+            result.RecordedInterval(run[0].from_ms, run[-1].to_ms, state, tuple(sort_client_ids(owners)))
+            for (state, owners), run in runs
+        )
         return result.QueueRecording(
             *(queue.topic, queue.broker_name, queue.queue_id),
             owners_before=history.owners_before if history.came is None else (),
@@ -376,7 +375,7 @@ class Follower:
             longest_overlap_at_least_ms=_longest(found, lambda one: len(one.certain) > 1),
             longest_overlap_at_most_ms=_longest(found, lambda one: len(one.possible | one.silent) > 1),
             changes=tuple(history.changes),
-            intervals=tuple(_intervals(found)),
+            intervals=tuple(intervals),
         )
 
 

@@ -25,10 +25,6 @@ class GoRoundRobin:
     Raises:
         DataError: there is no queue.
         UsageError: `queues` are no queues, or `start` does not fit 32 bits.
-
-    >>> robin = GoRoundRobin([MessageQueue("T", broker, i) for broker in "ab" for i in range(2)])
-    >>> [f"{queue.broker_name}{queue.queue_id}" for queue in (robin.select(), robin.select(), robin.select("b"))]
-    ['a1', 'b0', 'a0']
     """
 
     __slots__ = ("_queues", "counter")
@@ -83,10 +79,6 @@ def cpp_attempts(newest: Callable[[], CppRoundRobin], rounds: int) -> Iterator[M
 
     A round that finds no queue of another broker is lost, and the next round takes any. `rounds` is retryTimes, which
     counts the first attempt too; `newest` gives the round robin of the newest route.
-
-    >>> robin = CppRoundRobin([MessageQueue("T", broker, i) for broker in "ab" for i in range(2)])
-    >>> [queue.broker_name for queue in cpp_attempts(lambda: robin, 2)]
-    ['a', 'b']
     """
     place, last = -1, None
     for _ in range(rounds):

@@ -48,7 +48,7 @@ def send_findings(report: SendReport, route: TopicRouteData, selector_threw: str
 
 
 def _leaves_the_route(failure: Failure) -> bool:
-    """The NameServer drops the broker, or its write permission, before the failure is over."""
+    """Whether the NameServer drops the broker, or its write permission, before the failure is over."""
     if failure.reaction.kind == "read-only":
         return True
     if failure.notices_us is None:
@@ -153,7 +153,7 @@ def _mean_totals(totals: SendTotals, trials: TrialsReport) -> SendTotals:
 
 
 def _mean_tally(tally: BrokerTally, trials: TrialsReport) -> BrokerTally:
-    """The means at a broker; what trials do not count is None."""
+    """The means at a broker; None for figures that trials do not count."""
     figures = {
         "share": trials.shares,
         "picks": trials.picks,

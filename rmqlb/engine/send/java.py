@@ -19,7 +19,7 @@ def int32(value: int) -> int:
 
 
 def java_abs(value: int) -> int:
-    """`Math.abs` of an int: −2^31 stays what it is."""
+    """`Math.abs` of an int: −2^31 stays negative."""
     return value if value >= 0 or value == -0x80000000 else -value
 
 
@@ -35,12 +35,7 @@ def remainder(value: int, divisor: int) -> int:
 
 
 class JavaRandom:
-    """`java.util.Random`; 48 bits of the seed count.
-
-    >>> random = JavaRandom(42)
-    >>> random.next_int(), [random.next_int(8) for _ in range(2)]
-    (-1170105035, [0, 5])
-    """
+    """`java.util.Random`; 48 bits of the seed count."""
 
     __slots__ = ("_state",)
 
@@ -84,9 +79,6 @@ def hash_code(arg: object) -> int:
 
     A str is a String; bool a Boolean; int an Integer if it fits 32 bits, otherwise a Long; float a Double. The hash of
     other values (None, bytes, objects) cannot be known: UsageError.
-
-    >>> hash_code("order-1"), hash_code(True), hash_code(12345678901), hash_code(1.5)
-    (-1207111310, 1231, -539222985, 1073217536)
     """
     if isinstance(arg, str):
         code = 0
@@ -103,11 +95,7 @@ def hash_code(arg: object) -> int:
 
 
 def long_hash_code(value: int) -> int:
-    """`Long.hashCode`, also for numbers that an Integer could hold; UsageError of more than 64 bits.
-
-    >>> long_hash_code(-1)
-    0
-    """
+    """`Long.hashCode`, also for numbers that an Integer could hold; UsageError of more than 64 bits."""
     if not -(2**63) <= value < 2**63:
         raise UsageError(f"a number of {value.bit_length()} bits: no Java Long, which has 64")
     return _fold(value)
@@ -118,9 +106,6 @@ def map_order(names: Iterable[str]) -> list[str]:
 
     The table doubles as soon as three quarters of it are taken. When a bucket is split, its last names that stay
     together keep their order, and the others come before them in reverse order (`ConcurrentHashMap.transfer`).
-
-    >>> map_order([f"broker-{i}" for i in range(4)])
-    ['broker-2', 'broker-3', 'broker-0', 'broker-1']
     """
     size = 32
     buckets: list[list[tuple[int, str]]] = [[] for _ in range(size)]

@@ -37,9 +37,14 @@ class Producer(ABC):
 
     def __init__(self, route: TopicRouteData, scenario: SendScenario, profile: ClientProfile, trial: int = 0) -> None:
         self.route, self.scenario, self.profile, self.trial = route, scenario, profile, trial
-        self.per_us, self._interval = _time_base(scenario.rate)
+        # Ticks per microsecond, and ticks between two messages; without a rate, a message follows its predecessor.
+        interval = None if scenario.rate is None else Fraction(1_000_000) / scenario.rate
+        self.per_us = 1 if interval is None else interval.denominator
+        self._interval = None if interval is None else interval.numerator
         self.per_ms = 1000 * self.per_us
-        self.first_poll_us = _first_poll_us(scenario, trial)
+        # Without a first poll in the scenario, a random time in the first interval; stream 0 has no other use.
+        drawn = (draw(stream_key(scenario.seed, trial, 0), 0) >> 32) * scenario.poll_us >> 32
+        self.first_poll_us = drawn if scenario.first_poll_us is None else scenario.first_poll_us
         self.cluster = Cluster(route, scenario, profile, self.per_us, self.first_poll_us)
         self.publish_queues = tuple(self.cluster.queues)
         if not self.publish_queues:
@@ -218,20 +223,6 @@ def no_queues(route: TopicRouteData) -> DataError:
     text = f"topic {route.topic} has no queue that a producer could write to: every send fails"
     hint = "look at its brokers with show-route: a queue needs a writable broker with a master"
     return DataError(text, hint=hint, code="no-writable-queue")
-
-
-def _time_base(rate: Fraction | None) -> tuple[int, int | None]:
-    """Ticks per microsecond, and ticks between two messages; None is back to back."""
-    if rate is None:
-        return 1, None
-    interval = Fraction(1_000_000) / rate
-    return interval.denominator, interval.numerator
-
-
-def _first_poll_us(scenario: SendScenario, trial: int) -> int:
-    """The scenario's first poll, or a random time in the first interval; stream 0 has no other use."""
-    drawn = (draw(stream_key(scenario.seed, trial, 0), 0) >> 32) * scenario.poll_us >> 32
-    return drawn if scenario.first_poll_us is None else scenario.first_poll_us
 
 
 def pick(latency: Latency, bits: int) -> int:

@@ -90,32 +90,16 @@ def _profiles() -> tuple[ClientProfile, ...]:
     )
     v514 = replace(v520, since=(5, 1, 4), available_is_reachable=True, resends_go_away=False, async_tells_cost=False)
     v511 = replace(
-        v514,
-        since=(5, 1, 1),
-        skip="step",
-        strategy="scan",
-        scan_last="avoid",
-        plain_remainder=True,
-        available_is_reachable=False,
-        mutates=True,
-        latency_max=_OLD_LATENCY,
-        not_available_duration=_OLD_DURATION,
-        isolation_latency=30000,
-        only_extends=False,
-        client_error_isolates=True,
-        resets_index=False,
-    )
+        v514, since=(5, 1, 1), skip="step", strategy="scan", scan_last="avoid", plain_remainder=True,
+        available_is_reachable=False, mutates=True, latency_max=_OLD_LATENCY, not_available_duration=_OLD_DURATION,
+        isolation_latency=30000, only_extends=False, client_error_isolates=True, resets_index=False,
+    )  # fmt: skip
     v510 = replace(v511, since=(5, 1, 0), scan_last="ignore")
     v500 = replace(v510, since=(5, 0, 0), plain_remainder=False, faq_url="http://rocketmq.apache.org/docs/faq/")
     v498 = replace(
-        v500,
-        since=(4, 9, 8),
-        any_start=False,
-        mutates=False,
-        worst_needs_write=True,
-        overshoot_us=750,
+        v500, since=(4, 9, 8), any_start=False, mutates=False, worst_needs_write=True, overshoot_us=750,
         empty_attempt_us=1000,
-    )
+    )  # fmt: skip
     v494 = replace(v498, since=(4, 9, 4), mutates=True, worst_needs_write=False)
     v493 = replace(v494, since=(4, 9, 3), index_step="wrap")
     v490 = replace(v493, since=(4, 9, 0), async_raises=True, async_late="stops", late_names_address=False)

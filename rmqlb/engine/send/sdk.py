@@ -138,11 +138,6 @@ def sdk(text: str) -> ChosenSdk:
     """The rules of an SDK, `go-grpc`, or of one of its versions, `go-grpc@5.1.4` (raises UsageError).
 
     Without a version: the newest released one. For another language: the nearest SDK.
-
-    >>> sdk("go-grpc").profile.mirrors, sdk("go-grpc@5.1.5").profile.mirrors, sdk("go-grpc@5.1.2").assumed
-    ('5.1.4', 'master', True)
-    >>> sdk("python").profile.name, sdk("python").assumed
-    ('cpp', True)
     """
     text = text.lower()
     name, at, version = text.partition("@")

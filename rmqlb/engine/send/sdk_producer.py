@@ -257,17 +257,16 @@ class GrpcProducer(SdkProducer):
 
     def _stored_at(self, thread: Thread, candidate: MessageQueue) -> Pick:
         """The queue in which the Proxy stores; the SDK's own if the broker, and so the Proxy in it, is dead."""
+        if not self._local and self._stored:
+            index = self.below(len(self._stored), self.threads[0]) if self._proxy_index is None else self._proxy_index
+            self._proxy_index = index + 1
+            return self._stored[index % len(self._stored)], True
         if not self._local:
-            return (self._next_of_proxy(), True) if self._stored else (candidate, False)
+            return candidate, False
         stored = self._stored_in.get(candidate.broker_name, [])
         if self._is_dead(candidate.broker_name) and candidate in stored:
             return candidate, True
         return (stored[self.below(len(stored), thread)], True) if stored else (candidate, False)
-
-    def _next_of_proxy(self) -> MessageQueue:
-        index = self.below(len(self._stored), self.threads[0]) if self._proxy_index is None else self._proxy_index
-        self._proxy_index = index + 1
-        return self._stored[index % len(self._stored)]
 
     def _is_dead(self, broker_name: str) -> bool:
         reaction = self.reaction_of(broker_name)

@@ -109,11 +109,8 @@ def _keyed(chosen: ChosenSdk, before: _Places, after: _Places | None) -> KeyedSd
     return KeyedSdk(
         sdk=chosen.text,
         mirrors=chosen.mirrors,
-        vectors=profile.vectors,
-        live=profile.live,
         assumed=chosen.assumed,
-        grpc=profile.grpc,
-        note=profile.note,
+        **{name: getattr(profile, name) for name in ("vectors", "live", "grpc", "note")},
         unknown=next((each for each in (before, after) if isinstance(each, str)), None),
         queues_used=None if known is None else len(used),
         most_keys=None if known is None else max(used.values(), default=0),

@@ -17,7 +17,7 @@ from rmqlb.engine.send.sdk_producer import CppProducer, GoProducer, GrpcProducer
 from rmqlb.errors import DataError, UsageError
 from rmqlb.model.limits import MOST_RATE, TrialNumber
 from rmqlb.model.route import TopicRouteData
-from rmqlb.model.send_scenario import JAVA, STATUSES, Failure, ProducerSettings, Selector, SendScenario
+from rmqlb.model.send_scenario import JAVA, STATUSES, Failure, ProducerSettings, SendScenario
 from rmqlb.model.simulate_send import Attempt, LostMessage, SendReport, SimulatedProducer
 from rmqlb.model.snapshot import suggestion
 
@@ -69,16 +69,11 @@ def simulate_send(
 
 
 def producer_of(route: TopicRouteData, scenario: SendScenario, trial: int = 0) -> Producer:
-    kinds: dict[str | None, type[Producer]] = {
-        "sync": SyncProducer,
-        "async": AsyncProducer,
-        "oneway": OnewayProducer,
-        "go": GoProducer,
-        "cpp": CppProducer,
-    }
-    kind = kinds[scenario.mode] if scenario.chosen_by is None else SelectorProducer
+    modes: dict[str, type[Producer]] = {"sync": SyncProducer, "async": AsyncProducer, "oneway": OnewayProducer}
+    kind = modes[scenario.mode] if scenario.chosen_by is None else SelectorProducer
     if scenario.sdk != JAVA:
-        kind = kinds.get(sdk(scenario.sdk).profile.rotation, GrpcProducer)
+        rotations: dict[str | None, type[Producer]] = {"go": GoProducer, "cpp": CppProducer}
+        kind = rotations.get(sdk(scenario.sdk).profile.rotation, GrpcProducer)
     return kind(route, scenario, rules(scenario), trial)
 
 
@@ -158,8 +153,10 @@ def check(scenario: SendScenario) -> None:
         raise UsageError(f"mode {scenario.mode} needs a rate: its threads wait for nothing", hint=hint)
     if selector is not None and scenario.mode != "sync":
         raise UsageError(f"selectors are simulated for SYNC sends, not for {scenario.mode.upper()}")
-    if selector is not None:
-        _check_selector(selector)
+    if selector is not None and selector.kind == "function":
+        as_function(selector.function, SELECTOR)
+    if selector is not None and (selector.kind == "queue") != (selector.queue is not None):
+        raise UsageError("a selector of kind queue needs a queue, and no other one takes it")
     profile_of(scenario.client_version)
     if scenario.sdk != JAVA:
         check_sdk(scenario)
@@ -185,13 +182,6 @@ def check_brokers(route: TopicRouteData, scenario: SendScenario) -> None:
     if scenario.start_at is not None and listed and scenario.start_at >= listed:
         start = f"SendScenario.start_at is {shown(scenario.start_at)}"
         raise UsageError(f"{start}: the producer's list has {listed} queues, 0 to {listed - 1}")
-
-
-def _check_selector(selector: Selector) -> None:
-    if selector.kind == "function":
-        as_function(selector.function, SELECTOR)
-    if (selector.kind == "queue") != (selector.queue is not None):
-        raise UsageError("a selector of kind queue needs a queue, and no other one takes it")
 
 
 def _check_failure(failure: Failure, name: str) -> None:

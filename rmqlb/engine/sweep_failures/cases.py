@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from itertools import combinations, takewhile
@@ -27,7 +27,7 @@ from rmqlb.engine.check import LOCK_UNKNOWN, Measured, measure_group, measure_to
 from rmqlb.engine.group import Given, Group
 from rmqlb.engine.plan.changes import Changes, change_route, change_routes
 from rmqlb.errors import DataError, UsageError
-from rmqlb.model.group import ConsumerGroup, MemberView, QueueState
+from rmqlb.model.group import MemberView, QueueState
 from rmqlb.model.message_queue import MessageQueue, sort_client_ids
 from rmqlb.model.owners import Spread
 from rmqlb.model.policy import FAILED, GROUP, INCOMPLETE, TOPIC, About, Bound, Limit, Rule
@@ -71,7 +71,7 @@ class ZoneRule(Struct, frozen=True):
 
     @property
     def _network(self) -> IPv4Network | IPv6Network | None:
-        """None for another pattern (raises UsageError for a malformed network)."""
+        """The pattern as a network; None for another pattern (raises UsageError for a malformed network)."""
         if not re.fullmatch(r"[0-9a-fA-F]*[.:][0-9a-fA-F.:]*/[0-9]+", self.pattern):
             return None
         try:
@@ -98,7 +98,7 @@ class Cluster(Struct, frozen=True):
         return [Failure(Loss(kind, key[0]), frozenset(found[key])) for key in keys]
 
     def _key(self, kind: LossKind, thing: Thing) -> tuple[str, int | None] | None:
-        """Things that are lost together have the same key; None where no loss of this kind takes the thing."""
+        """The key of all things that are lost together; None where no loss of this kind takes the thing."""
         if kind in ("host", "zone"):
             where = self.hosts[thing] if kind == "host" else self._zone(thing)
             return (where, None) if where else None
@@ -222,7 +222,7 @@ class Subject(ABC, Generic[Outcome]):
         self.has_brokers = bool(self._brokers)
 
     def effect(self, mask: int) -> Effect:
-        """A lost slave alone has no effect."""
+        """The effect of lost processes and addresses; a lost slave alone has none."""
         if mask not in self._effects:
             brokers = tuple(name for name, bits in self._brokers.items() if bits & mask == bits)
             masters = (name for name in self._brokers if self.bits.get(Thing("address", name, MASTER_ID), 0) & mask)
@@ -323,24 +323,20 @@ class GroupSubject(Subject[GroupOutcome]):
         return [place for place in range(len(self.client_ids)) if place not in lost]
 
     def _outcome(self, effect: Effect) -> GroupOutcome:
-        even, lags = self._moves_by_place(effect) if self.by_place else self._moves(effect)
+        if self.by_place:
+            even, lags = self._moves_by_place(effect)
+        else:
+            members = self.members_after(effect)
+            after = owners_at_rest(self.routes_after(effect), members)
+            moved = [queue for queue, was in self.before.items() if was and after.get(queue) and after[queue] != was]
+            even, lags = spread(after, members.client_ids), [self._lag(queue) for queue in moved]
+        figures = ("consumers", "queues", "unassigned", "duplicate_owners", "idle", "imbalance")
         return GroupOutcome(
-            consumers=even.consumers,
-            queues=even.queues,
-            unassigned=even.unassigned,
-            duplicate_owners=even.duplicate_owners,
-            idle=even.idle,
-            imbalance=even.imbalance,
+            **{name: getattr(even, name) for name in figures},
             moved=len(lags),
             lag_moved=sum_if_known(lags),
             without_lock=without_lock(self.routes_after(effect), effect.masters, orderly=self.orderly),
         )
-
-    def _moves(self, effect: Effect) -> tuple[Spread, list[int | None]]:
-        members = self.members_after(effect)
-        after = owners_at_rest(self.routes_after(effect), members)
-        moved = (queue for queue, was in self.before.items() if was and after.get(queue) and after[queue] != was)
-        return spread(after, members.client_ids), [self._lag(queue) for queue in moved]
 
     def _moves_by_place(self, effect: Effect) -> tuple[Spread, list[int | None]]:
         placed, left = self._by_place(effect), self._left(effect)
@@ -389,7 +385,10 @@ class GroupSubject(Subject[GroupOutcome]):
         queues = {queue: replace(state, owners=own) for queue, state, own in states}
         routes = change_routes(self.routes_after(effect), Changes(remove_masters=effect.masters))
         changed = {route.topic: replace(group.snapshot.routes[route.topic], route=route) for route in routes}
-        left = replace(_with_consumers(seen, members.client_ids), queues=queues)
+        # Brokers still know a group that has lost all of its consumers.
+        views = tuple(_view(view, Counter(members.client_ids)) for view in seen.views or ())
+        reports = {i: replace(each, evidence=None) for i, each in seen.reports.items() if i in members.client_ids}
+        left = replace(seen, views=views, reports=reports, queues=queues)
         snapshot = replace(group.snapshot, routes={**group.snapshot.routes, **changed}, groups={left.group: left})
         assume = group.given.assume or self.members.group_strategy
         return Group(snapshot, group.name, group.settings, Given(assume=assume), group.gaps)
@@ -401,12 +400,6 @@ AnySubject = GroupSubject | TopicSubject
 def _places(owners: Iterable[tuple[str, ...]], client_ids: Sequence[str]) -> list[int]:
     places = {client_id: place for place, client_id in enumerate(client_ids)}
     return [places[own[0]] if own else _NOBODY for own in owners]
-
-
-def _with_consumers(group: ConsumerGroup, left: tuple[str, ...]) -> ConsumerGroup:
-    """The group with these consumers; brokers still know a group that has lost all of them."""
-    reports = {i: replace(report, evidence=None) for i, report in group.reports.items() if i in left}
-    return replace(group, views=tuple(_view(view, Counter(left)) for view in group.views or ()), reports=reports)
 
 
 def _view(view: MemberView, left: Counter[str]) -> MemberView:
@@ -485,17 +478,15 @@ class Cases(Struct, frozen=True):
     unknown: Mapping[int, str]  # number of a limit → why it could not be judged
     outcomes: Mapping[Effect, Any]  # those that were computed
 
-    def count(self, failures: int, at_once: int) -> int:
-        pairs = comb(failures, 2) - comb(failures - len(self.touching), 2) if at_once > 1 else 0
-        return len(self.touching) + pairs
+    def count(self, pairs_of: int) -> int:
+        """The number of cases; `pairs_of` is the number of all failures, 0 without pairs."""
+        return len(self.touching) + comb(pairs_of, 2) - comb(max(pairs_of - len(self.touching), 0), 2)
 
-    def count_with(self, masks: Collection[int], failures: int, at_once: int) -> int:
+    def count_with(self, masks: Iterable[int], pairs_of: int) -> int:
         """The number of cases with these masks; a single failure also pairs with failures that take nothing."""
-        singles = sum(self.classes[mask].singles for mask in masks)
-        if at_once == 1:
-            return singles
-        pairs = sum(self.classes[mask].pairs for mask in masks)
-        return singles + pairs + singles * (failures - len(self.touching))
+        classes = [self.classes[mask] for mask in masks]
+        singles, pairs = sum(each.singles for each in classes), sum(each.pairs for each in classes)
+        return singles + (pairs + singles * (pairs_of - len(self.touching)) if pairs_of else 0)
 
     def smallest(self, limit: int) -> list[int]:
         """The masks that break this limit and have no smaller part that does."""
@@ -593,7 +584,11 @@ def count_cases(failures: int, judged: Sequence[Cases], at_once: int) -> CaseCou
     if at_once > 1:
         pairs = comb(failures, 2)
         broken_pairs = pairs - comb(failures - broken_singles, 2)
-        for first, second in _touching_together(kinds):
+        by_place: dict[int, list[int]] = {}
+        for at, kind in enumerate(kinds):
+            for place in kind:
+                by_place.setdefault(place, []).append(at)
+        for first, second in {pair for own in by_place.values() for pair in combinations(own, 2)}:
             one, other = kinds[first], kinds[second]
             both = [(judged[place], one[place] | other[place]) for place in one.keys() & other.keys()]
             is_broken = (
@@ -614,11 +609,3 @@ def count_cases(failures: int, judged: Sequence[Cases], at_once: int) -> CaseCou
         broken=broken_singles + broken_pairs,
         broken_singles=broken_singles,
     )
-
-
-def _touching_together(kinds: Sequence[Mapping[int, int]]) -> set[tuple[int, int]]:
-    by_place: dict[int, list[int]] = {}
-    for at, kind in enumerate(kinds):
-        for place in kind:
-            by_place.setdefault(place, []).append(at)
-    return {pair for own in by_place.values() for pair in combinations(own, 2)}

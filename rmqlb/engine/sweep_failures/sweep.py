@@ -18,21 +18,16 @@ from rmqlb.engine.conditions import Condition, Figures, declared
 from rmqlb.engine.group import Given, Group, assumption, gaps
 from rmqlb.engine.kernel import in_processes
 from rmqlb.engine.rebalance.reported_clients import consumer_types
+from rmqlb.engine.sweep_failures import cases
 from rmqlb.engine.sweep_failures.cases import (
     MOST_STEPS,
     AnySubject,
     Cases,
-    Cluster,
     Effect,
     Failure,
     GroupSubject,
     TopicSubject,
     ZoneRule,
-    by_thing,
-    cluster_of,
-    count_cases,
-    judge,
-    touching,
 )
 from rmqlb.errors import DataError, RmqlbError, UsageError
 from rmqlb.model import sweep_failures as result
@@ -83,11 +78,11 @@ def sweep_snapshot(
     groups = [each for each in subjects if isinstance(each, GroupSubject)]
     routes = [route for group in groups if group.has_brokers for route in group.routes]
     routes += [each.sighting.route for each in subjects if isinstance(each, TopicSubject)]
-    cluster = cluster_of([group.client_ids for group in groups], routes, request.zones)
+    cluster = cases.cluster_of([group.client_ids for group in groups], routes, request.zones)
     findings, failures = list(_zone_findings(cluster, request)), cluster.failures(request.kinds)
     pairs = _judged(subjects, failures, policy, request, unjudged, progress)
-    judged = [Judged(subject, cases, failures, request.at_once) for subject, cases in pairs]
-    counts = count_cases(len(failures), [each.cases for each in judged], request.at_once)
+    judged = [Judged(subject, cases, failures, len(failures) if request.at_once > 1 else 0) for subject, cases in pairs]
+    counts = cases.count_cases(len(failures), [each.cases for each in judged], request.at_once)
     found = [one for each in judged for one in each.counterexamples(request)]
     kept = _not_waived(found, policy, today)
     for group in groups:
@@ -95,11 +90,11 @@ def sweep_snapshot(
             why = f"topic {topic} is a static topic, whose queues do not follow brokers"
             unjudged.append(result.Unjudged(GROUP, group.name, None, f"{why}: only losses of its consumers were tried"))
     for each in judged:
-        subject, cases = each.subject, each.cases
-        for at, why in cases.unknown.items():
-            unjudged.append(result.Unjudged(subject.about, subject.name, cases.limits[at][1].name, why))
-        if cases.untried:
-            tried, untried = len(cases.classes), len(cases.untried)
+        subject, own = each.subject, each.cases
+        for at, why in own.unknown.items():
+            unjudged.append(result.Unjudged(subject.about, subject.name, own.limits[at][1].name, why))
+        if own.untried:
+            tried, untried = len(own.classes), len(own.untried)
             text = f"group {subject.name}: searched {tried:,} of {tried + untried:,} different cases: all single losses"
             more = "and the pairs that take most brokers first; a pair that was not tried may break a limit"
             findings.append(Finding("searched-in-part", f"{text}, {more}", subject.name))
@@ -156,7 +151,7 @@ def _rules_for(policy: Policy, about: About, name: str) -> list[Rule]:
     return [rule for rule in policy.rules if rule.about == about and rule.takes(name)]
 
 
-def _zone_findings(cluster: Cluster, request: SweepRequest) -> Iterator[Finding]:
+def _zone_findings(cluster: cases.Cluster, request: SweepRequest) -> Iterator[Finding]:
     empty = cluster.empty_zones() if cluster.hosts else {}
     is_wrong = not request.in_part or len(empty) == len({rule.zone for rule in request.zones})
     for zone, why in empty.items():
@@ -175,9 +170,9 @@ def _judged(
     unjudged: list[result.Unjudged],
     progress: Progress,
 ) -> Iterator[tuple[AnySubject, Cases]]:
-    takers = by_thing(failures)
+    takers = cases.by_thing(failures)
     for subject in subjects:
-        number = len(touching(subject, takers))
+        number = len(cases.touching(subject, takers))
         if request.at_once > 1 and comb(number, 2) > MOST_PAIRS:
             text = f"{number} losses take something of it, and at most {MOST_PAIRS} pairs are tried"
             hint = "try single losses with --losses 1, or fewer kinds with --lose"
@@ -189,26 +184,26 @@ def _judged(
         """The cases of a group or topic, or why they cannot be judged; may run in another process."""
         rules = _rules_for(policy, subjects[at].about, subjects[at].name)
         try:
-            return judge(subjects[at], rules, takers, request.at_once, within, request.most_steps)
+            return cases.judge(subjects[at], rules, takers, request.at_once, within, request.most_steps)
         except RmqlbError as error:
             return error.message
 
     progress("groups and topics", 0, len(subjects))
-    for done, cases in enumerate(in_processes(judge_one, range(len(subjects)), request.jobs)):
+    for done, found in enumerate(in_processes(judge_one, range(len(subjects)), request.jobs)):
         progress("groups and topics", done, len(subjects))
         subject = subjects[done]
-        if isinstance(cases, str):
-            unjudged.append(result.Unjudged(subject.about, subject.name, None, cases))
+        if isinstance(found, str):
+            unjudged.append(result.Unjudged(subject.about, subject.name, None, found))
         else:
-            subject.outcomes = dict(cases.outcomes)
-            yield subject, cases
+            subject.outcomes = dict(found.outcomes)
+            yield subject, found
 
 
 class Judged(Struct, frozen=True):
     subject: AnySubject
     cases: Cases
     failures: Sequence[Failure]
-    at_once: int
+    pairs_of: int  # the number of failures, 0 without pairs
 
     def limit(self, at: int, value: Bound) -> dict[str, Any]:
         rule, limit = self.cases.limits[at]
@@ -255,8 +250,8 @@ class Judged(Struct, frozen=True):
         return [(self.subject.outcome(Effect()), ()), *losses]
 
     def _counts(self) -> dict[str, Any]:
-        cases, of = self.cases, (len(self.failures), self.at_once)
-        return {"cases": cases.count(*of), "broken": cases.count_with(cases.broken, *of)}
+        cases = self.cases
+        return {"cases": cases.count(self.pairs_of), "broken": cases.count_with(cases.broken, self.pairs_of)}
 
     def worst_topic(self) -> result.TopicWorst:
         outcomes = self._outcomes()
@@ -265,13 +260,19 @@ class Judged(Struct, frozen=True):
         return result.TopicWorst(
             topic=self.subject.name,
             writable_brokers=outcomes[0][0].writable_brokers,
-            unwritable=self.cases.count_with(unwritable, len(self.failures), self.at_once),
+            unwritable=self.cases.count_with(unwritable, self.pairs_of),
             least_writable=result.Worst(least.writable_brokers, losses),
             **self._counts(),
         )
 
     def worst_group(self, group: GroupSubject) -> result.GroupWorst:
-        outcomes = self._outcomes()
+        outcomes, found = self._outcomes(), dict[str, Any]()
+        for figure in annotated_figures(result.GroupWorst):
+            usual = 0 if figure == "imbalance" else None  # no imbalance without queues or consumers
+            values: list[Any] = [getattr(outcome, figure) for outcome, _ in outcomes]
+            values = [usual if value is None else value for value in values]
+            at = None if None in values else max(range(len(values)), key=values.__getitem__)
+            found[figure] = None if at is None else result.Worst(values[at], outcomes[at][1])
         return result.GroupWorst(
             group=group.name,
             strategy=group.members.name,
@@ -280,19 +281,8 @@ class Judged(Struct, frozen=True):
             queues=outcomes[0][0].queues,
             computed=len(group.outcomes) - 1,
             **self._counts(),
-            **_largest(outcomes),
+            **found,
         )
-
-
-def _largest(outcomes: Sequence[tuple[Any, tuple[result.Loss, ...]]]) -> dict[str, Any]:
-    found: dict[str, result.Worst | None] = {}
-    for figure in annotated_figures(result.GroupWorst):
-        usual = 0 if figure == "imbalance" else None  # no imbalance without queues or consumers
-        values = [(getattr(outcome, figure), losses) for outcome, losses in outcomes]
-        values = [(usual if value is None else value, losses) for value, losses in values]
-        is_known = all(value is not None for value, _ in values)
-        found[figure] = result.Worst(*max(values, key=lambda item: item[0])) if is_known else None
-    return found
 
 
 def _not_waived(found: Sequence[result.Counterexample], policy: Policy, today: date) -> list[result.Counterexample]:
@@ -359,7 +349,7 @@ def _shown(subject: AnySubject, effect: Effect, case: Sequence[Failure], request
 
 
 def _has_gaps(subject: GroupSubject, effect: Effect) -> bool:
-    """Consumers are left, every queue gets an owner, and simulate-rebalance accepts the losses."""
+    """Whether consumers are left, every queue gets an owner, and simulate-rebalance accepts the losses."""
     outcome = subject.outcome(effect)
     if not outcome.consumers or not outcome.queues or outcome.unassigned:
         return False

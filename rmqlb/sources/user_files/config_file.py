@@ -12,7 +12,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from rmqlb.errors import DataError, DocumentError, UsageError
+from rmqlb.errors import DocumentError, UsageError
 from rmqlb.model.configuration import (
     ENDPOINT,
     PLACES,
@@ -28,6 +28,7 @@ from rmqlb.model.message_queue import MessageQueue
 from rmqlb.sources.atomic_file import make_private_folder, replace_file
 from rmqlb.sources.formats.yaml_text import lines_of, read_yaml
 from rmqlb.sources.user_files.strict_yaml import Path, StrictReader
+from rmqlb.sources.user_files.text_file import read_text
 
 _LONGEST = 256 * 1024
 _CONTEXTS = "contexts"
@@ -152,16 +153,8 @@ _BROKER_QUEUE = re.compile(r"(?P<broker>.+):(?P<queue>[0-9]{1,9})", re.DOTALL)
 
 
 def read_config_lists(path: str, topics: Iterable[str], option: str) -> dict[str, list[MessageQueue]]:
-    """Client ID → its configured queues; `option` names the file in messages (raises DataError, UsageError)."""
-    try:
-        with open(path, encoding="utf-8") as file:
-            text = file.read(_LONGEST_LIST + 1)
-    except OSError as error:
-        raise DataError(f"{option}: {error.strerror}", code="cannot-read") from None
-    except ValueError:
-        raise UsageError(f"{option}: it is not UTF-8 text") from None
-    if len(text) > _LONGEST_LIST:
-        raise UsageError(f"{option}: larger than 16 MB")
+    """Client ID → its configured queues (raises DataError, UsageError)."""
+    text = read_text(path, option, _LONGEST_LIST, "it has at most 16 MB")
     value = read_yaml(text, path)
     if not isinstance(value, dict) or not all(isinstance(entries, list) for entries in value.values()):
         raise DocumentError(f"{path}: expected a mapping of client ids to lists of BROKER:QUEUE")

@@ -8,7 +8,8 @@ from rmqlb.errors import DataError, UsageError
 
 
 def read_text(path: str, option: str, max_bytes: int, too_large_hint: str = "--max-size raises the limit") -> str:
-    prefix = option if option.endswith("=") else f"{option} "
+    """The text of a file, or of stdin for `-` (raises DataError, UsageError)."""
+    prefix = option if option.endswith(("=", "@")) else f"{option} "
     try:
         if path == "-":
             data = sys.stdin.buffer.read(max_bytes + 1) if sys.stdin is not None else b""

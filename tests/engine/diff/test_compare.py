@@ -11,7 +11,7 @@ from rmqlb import MessageQueue, TopicRouteData
 from rmqlb.engine.allocate.rules import JAVA_CLASSES
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.assignment.assign import Members, owners_at_rest
-from rmqlb.engine.diff.compare import compare_snapshots, diff_findings
+from rmqlb.engine.diff import compare_snapshots, diff_findings
 from rmqlb.engine.plan.changes import Changes, NewBroker, QueueCount, change_members, change_routes
 from rmqlb.engine.plan.rebalance import Side, plan_rebalance
 from rmqlb.model.diff import GroupDiff, SnapshotDiff

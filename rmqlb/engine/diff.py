@@ -1,26 +1,242 @@
-"""Compare two snapshots of a cluster: topic by topic, group by group, and in numbers."""
+"""Compare two snapshots of a cluster: topic by topic, group by group, and in numbers.
+
+Changed owners are explained by a prediction: the owners of the first snapshot, with changes applied. Each of `CAUSES`
+decides owners separately, and comes from the first snapshot or the second. The smallest combination that gives a queue
+its present owners explains the change; among equals the first.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import combinations
 from typing import Literal
 
 from msgspec.structs import replace
 
 from rmqlb.engine.allocate.strategy import Settings
+from rmqlb.engine.assignment.assign import Members, Owners, owners_at_rest
+from rmqlb.engine.assignment.consumers import reported_strategies
 from rmqlb.engine.assignment.detect import DEFAULT
 from rmqlb.engine.diagnose.diagnose import earlier_look, findings_of
 from rmqlb.engine.diagnose.evidence import GroupEvidence
-from rmqlb.engine.diff.explain import GroupSide, Prediction, explanations, queue_diffs, sdks_that_differ
-from rmqlb.engine.group import Given, Group, gaps
+from rmqlb.engine.group import Given, Group, gaps, known
+from rmqlb.engine.plan.rebalance import change_of
+from rmqlb.engine.record.compare import Expected
+from rmqlb.errors import DataError, RmqlbError
 from rmqlb.model import diff as result
 from rmqlb.model.diagnosis import Evidence, GroupFinding, group_finding
-from rmqlb.model.group import RETRY_PREFIX, QueueState
-from rmqlb.model.message_queue import MessageQueue, sort_client_ids, sort_key
+from rmqlb.model.group import BROADCASTING, RETRY_PREFIX, QueueState
+from rmqlb.model.message_queue import MessageQueue, sort_client_ids, sort_key, sort_queues
+from rmqlb.model.plan import SAME
+from rmqlb.model.recording import DIFFERENCES
 from rmqlb.model.result import WARNING, Finding, Progress, Severity, are, counted, no_progress, utc_text
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.snapshot import ClusterSnapshot, Everything
+
+Causes = tuple[result.Cause, ...]
+_QueueOwners = tuple[str, ...] | None
+"""None is a queue that does not exist."""
+
+
+class GroupSide:
+    """A group in one snapshot: the facts that decide its owners, and its observed owners.
+
+    Attributes:
+        client_ids: with duplicates; None when not all of them are reported, or they are behind an unknown Proxy.
+        members: the consumers and their strategy; None when `problem` says why nothing can be predicted.
+        strategy_known: the strategy is reported, or follows from the observed owners; otherwise it is the default.
+        topics: those whose queues its consumers share; None when unknown.
+        offline: brokers list no consumer, so the strategy and often the subscriptions are not reported.
+        states: its queues without those of its retry topic, and without offsets of other groups.
+    """
+
+    def __init__(self, facts: Group) -> None:
+        self.group = facts.group.without_foreign_offsets
+        self.client_ids = None if facts.untold is not None else facts.listed
+        self.routes, self.observed = facts.snapshot.routes, facts.observed
+        self.broadcasting = self.group.message_model == BROADCASTING
+        self.offline = self.client_ids == ()
+        self.states = {q: state for q, state in self.group.queues.items() if not q.topic.startswith(RETRY_PREFIX)}
+        self.members: Members | None = None
+        self.topics: tuple[str, ...] | None = None
+        self.strategy_known, self.problem = False, facts.apart
+        if self.problem is None and self.offline:
+            self.members = Members((), DEFAULT, facts.settings)
+            routes = known(lambda: facts.routes)
+            self.topics = None if routes is None else tuple(route.topic for route in routes)
+        elif self.problem is None:
+            try:
+                is_known, _ = facts.basis != "assumed", facts.all_client_ids
+                members, topics = facts.members, tuple(route.topic for route in facts.routes)
+                self.members, self.topics, self.strategy_known = members, topics, is_known
+            except DataError as error:
+                self.problem = error.message
+
+    @property
+    def summary(self) -> result.GroupOwners:
+        lags = [state.lag for state in self.states.values() if state.lag is not None]
+        return result.GroupOwners(
+            consumers=None if self.client_ids is None else len(set(self.client_ids)),
+            topics=self.group.own_topics,
+            strategies=self.strategies,
+            queues=len(self.observed),
+            unassigned=sum(not owners for owners in self.observed.values()),
+            duplicate_owners=0 if self.broadcasting else sum(len(owners) > 1 for owners in self.observed.values()),
+            lag=sum(lags) if lags else None,
+        )
+
+    @property
+    def strategies(self) -> tuple[str, ...]:
+        reported = Counter(reported_strategies(self.group).values())
+        if reported:
+            return tuple(name for name, _ in reported.most_common())
+        return (self.members.name,) if self.members is not None and self.strategy_known and self.client_ids else ()
+
+    @property
+    def sdks(self) -> dict[str, str]:
+        members = self.members
+        return {} if members is None else {each: members.sdk_for(each).name for each in members.client_ids}
+
+    @property
+    def subscribed(self) -> dict[str, frozenset[str]]:
+        reports = self.group.reports
+        return {each: report.topics for each, report in reports.items() if report.topics is not None}
+
+    def complete_from(self, other: GroupSide) -> None:
+        mine, theirs = self.members, other.members
+        if mine is not None and theirs is not None and not self.strategy_known and other.strategy_known:
+            self.members = replace(mine, strategy=theirs.strategy, strategy_of=theirs.strategy_of)
+        if self.topics is None:
+            self.topics = other.topics
+
+
+class Prediction:
+    """The owners with any of the changes between two snapshots; `ends` has those with none and with all."""
+
+    def __init__(self, before: GroupSide, after: GroupSide) -> None:
+        self._before, self._after = before, after
+        before.complete_from(after)
+        after.complete_from(before)
+        self.problem = before.problem or after.problem
+        self.changed = () if self.problem else tuple(_changed(before, after))
+        self._known: dict[Causes, Owners] = {}
+        self.ends: tuple[Owners, Owners] = {}, {}
+        if self.problem is None and (self.changed or before.observed != after.observed):
+            try:
+                self.ends = self._owners(()), self._owners(self.changed)
+            except RmqlbError as error:  # a client would throw
+                self.problem = error.message
+
+    def _causes_of(self, queue: MessageQueue, owners: _QueueOwners) -> Causes | None:
+        """The fewest changes that give the queue these owners; None when none do."""
+        for number in range(len(self.changed) + 1):
+            for causes in combinations(self.changed, number):
+                try:
+                    if self._owners(causes).get(queue) == owners:
+                        return causes
+                except RmqlbError:  # clients throw with these changes, and keep their queues
+                    continue
+        return None
+
+    def _owners(self, causes: Causes) -> Owners:
+        """Queue → its owners with these changes applied to the first snapshot (raises AllocationError)."""
+        if causes in self._known:
+            return self._known[causes]
+        first, then = self._before, self._after
+        chosen = {cause: then if cause in causes else first for cause in result.CAUSES}
+        strategy, ids = chosen["strategy"].members, chosen["consumers"].client_ids
+        topics, routes = chosen["subscriptions"].topics, chosen["routes"].routes
+        owners: Owners = {}
+        if strategy is not None and ids is not None and topics is not None:
+            if chosen["subscriptions"] is first:
+                first, then = then, first
+            subscribed = {**first.subscribed, **then.subscribed}
+            sdks = {**self._before.sdks, **self._after.sdks, **chosen["consumers"].sdks}
+            members = replace(strategy, client_ids=ids, subscribed=subscribed, sdk_of=sdks)
+            owners = owners_at_rest([routes[topic].route for topic in topics if topic in routes], members)
+        self._known[causes] = owners
+        return owners
+
+    def queue_diffs(self) -> Iterator[result.QueueDiff]:
+        if self._before.broadcasting or self._after.broadcasting:
+            return
+        queues = set().union(*self.ends, self._before.observed, self._after.observed)
+        yield from filter(None, map(self._queue_diff, sort_queues(queues)))
+
+    def _queue_diff(self, queue: MessageQueue) -> result.QueueDiff | None:
+        """The change of a queue; None when nothing changed, or when the change is unknown."""
+        observed = self._before.observed.get(queue), self._after.observed.get(queue)
+        first, last = predicted = self.ends[0].get(queue), self.ends[1].get(queue)
+        # Without a prediction, or without any route to the queue, the queue exists on both sides.
+        exists = [owners is not None or predicted == (None, None) for owners in predicted]
+        is_observed = all(seen is not None for seen, there in zip(observed, exists, strict=True) if there)
+        if not is_observed and predicted == (None, None):
+            return None
+        sides = zip(observed if is_observed else predicted, exists, strict=True)
+        was, becomes = (owners if there else None for owners, there in sides)
+        if was == becomes and first == last:
+            return None
+        how, causes = self._explained(queue, was, becomes)
+        return result.QueueDiff(
+            *(queue.topic, queue.broker_name, queue.queue_id),
+            change=SAME if was == becomes else change_of(was, becomes),
+            basis="observed" if is_observed else "predicted",
+            owners_before=was,
+            owners_after=becomes,
+            predicted_before=first,
+            predicted_after=last,
+            how=how,
+            causes=causes,
+            lag_before=self._before.group.queues.get(queue, QueueState()).lag,
+            lag_after=self._after.group.queues.get(queue, QueueState()).lag,
+        )
+
+    def _explained(self, queue: MessageQueue, was: _QueueOwners, becomes: _QueueOwners) -> tuple[result.How, Causes]:
+        if self.problem is not None:
+            return "unexplained", ()
+        causes = self._causes_of(queue, becomes)
+        if causes is not None and (causes or was != becomes):
+            return ("predicted" if causes else "converged"), causes
+        first, last = (end.get(queue) for end in self.ends)
+        # A moving queue has its former owner, the new one, both or none.
+        if first != last and set(becomes or ()) <= {*(was or ()), *(last or ())}:
+            return "pending", self._causes_of(queue, last) or ()
+        return "unexplained", ()
+
+
+def _changed(before: GroupSide, after: GroupSide) -> Iterator[result.Cause]:
+    if before.client_ids != after.client_ids or sdks_that_differ(before, after):
+        yield "consumers"
+    if _strategies_differ(before, after):
+        yield "strategy"
+    topics, others = before.topics or (), after.topics or ()
+    first, then, all_topics = before.subscribed, after.subscribed, dict.fromkeys((*topics, *others))
+    changed = ((first[each] ^ then[each]) & all_topics.keys() for each in first.keys() & then.keys())
+    if set(topics) != set(others) or any(changed):
+        yield "subscriptions"
+    for topic in all_topics:
+        was, becomes = (side.routes.get(topic) for side in (before, after))
+        if (was and was.route.subscribe_queues()) != (becomes and becomes.route.subscribe_queues()):
+            yield "routes"
+            return
+
+
+def _strategies_differ(before: GroupSide, after: GroupSide) -> bool:
+    """Whether a consumer of both runs another strategy, or a new one differs from the group's."""
+    first, then = before.members, after.members
+    if first is None or then is None or before.offline or after.offline:
+        return False
+    known = set(first.client_ids)
+    strategies = ((first.strategy_for(i) if i in known else first.group_strategy, i) for i in set(then.client_ids))
+    return any(then.strategy_for(client_id) != strategy for strategy, client_id in strategies)
+
+
+def sdks_that_differ(before: GroupSide, after: GroupSide) -> dict[str, tuple[str, str]]:
+    """Client ID → its client library before and after, for consumers of both that changed it."""
+    first, then = before.sdks, after.sdks
+    return {each: (first[each], then[each]) for each in first.keys() & then.keys() if first[each] != then[each]}
+
 
 _MOST_GROUPS = 5  # groups with their own finding
 
@@ -120,14 +336,20 @@ def _group_diff(name: str, before: GroupSide | None, after: GroupSide | None) ->
     if before is None or after is None:
         return result.GroupDiff(name, _presence(before, after), was, becomes)
     prediction, is_known = Prediction(before, after), before.strategy_known or after.strategy_known
-    queues = tuple(queue_diffs(before, after, prediction))
-    joined, left = _gone(after, before), _gone(before, after)
-    processes = tuple(_processes(before, after))
-    topics_added, topics_removed = _only_topics(after, before), _only_topics(before, after)
-    strategy_changed = _strategy_changed(before, after, prediction)
+    queues = tuple(prediction.queue_diffs())
+    joined, left = _only(after.client_ids, before.client_ids), _only(before.client_ids, after.client_ids)
+    first, then = Counter(before.client_ids or ()), Counter(after.client_ids or ())
+    both_ids = sort_client_ids(first.keys() & then.keys())
+    processes = tuple(result.ProcessesDiff(i, first[i], then[i]) for i in both_ids if first[i] != then[i])
+    topics, topics_before = after.group.own_topics, before.group.own_topics
+    topics_added, topics_removed = _only(topics, topics_before), _only(topics_before, topics)
+    strategy_changed = "strategy" in prediction.changed
+    if prediction.problem is not None and before.strategies and after.strategies:
+        strategy_changed = set(before.strategies) != set(after.strategies)
     settings = tuple(_group_settings(before, after))
     changed = any((queues, joined, left, processes, topics_added, topics_removed, strategy_changed, settings))
     both = [(before.states[queue], after.states[queue]) for queue in before.states.keys() & after.states.keys()]
+    explained_by = Counter((queue.how, queue.causes) for queue in queues)
     growth = _steps((first.lag, then.lag) for first, then in both)
     produced = _steps((first.broker_offset, then.broker_offset) for first, then in both)
     consumed = _steps((_stored(first), _stored(then)) for first, then in both)
@@ -136,15 +358,15 @@ def _group_diff(name: str, before: GroupSide | None, after: GroupSide | None) ->
         change="changed" if changed else "same",
         before=was,
         after=becomes,
-        joined=joined,
-        left=left,
+        joined=tuple(sort_client_ids(joined)),
+        left=tuple(sort_client_ids(left)),
         processes=processes,
         topics_added=topics_added,
         topics_removed=topics_removed,
         strategy_changed=strategy_changed,
         strategy_assumed=bool(queues) and prediction.problem is None and not is_known,
         settings=settings,
-        explanations=explanations(queues),
+        explanations=tuple(result.Explained(*explained, number) for explained, number in explained_by.most_common()),
         queues=queues,
         not_predicted=prediction.problem if queues else None,
         lag_growth=sum(growth) if growth else None,
@@ -162,31 +384,9 @@ def _steps(pairs: Iterable[tuple[int | None, int | None]]) -> list[int]:
     return [then - first for first, then in pairs if first is not None and then is not None]
 
 
-def _gone(one: GroupSide, other: GroupSide) -> tuple[str, ...]:
-    """The client IDs of only the first side; none unless both sides report all consumers."""
-    if one.client_ids is None or other.client_ids is None:
-        return ()
-    return tuple(sort_client_ids(set(one.client_ids) - set(other.client_ids)))
-
-
-def _processes(before: GroupSide, after: GroupSide) -> Iterator[result.ProcessesDiff]:
-    first, then = Counter(before.client_ids or ()), Counter(after.client_ids or ())
-    for client_id in sort_client_ids(first.keys() & then.keys()):
-        if first[client_id] != then[client_id]:
-            yield result.ProcessesDiff(client_id, first[client_id], then[client_id])
-
-
-def _only_topics(one: GroupSide, other: GroupSide) -> tuple[str, ...]:
-    """The topics to which only the first side subscribes; none unless both sides report topics."""
-    mine, others = one.group.own_topics, other.group.own_topics
-    return () if mine is None or others is None else tuple(topic for topic in mine if topic not in others)
-
-
-def _strategy_changed(before: GroupSide, after: GroupSide, prediction: Prediction) -> bool:
-    if prediction.problem is None:
-        return "strategy" in prediction.changed
-    first, then = before.strategies, after.strategies
-    return bool(first and then) and set(first) != set(then)
+def _only(some: Collection[str] | None, others: Collection[str] | None) -> tuple[str, ...]:
+    """The names of only the first list, each once; none unless both lists are known."""
+    return () if some is None or others is None else tuple(dict.fromkeys(name for name in some if name not in others))
 
 
 def _group_settings(before: GroupSide, after: GroupSide) -> Iterator[result.SettingDiff]:
@@ -318,3 +518,18 @@ def _of_queues(finding: Finding, queues: tuple[MessageQueue, ...], seen: Evidenc
 def _rewound(group: result.GroupDiff, severity: Severity) -> Finding:
     text = f"the offsets of {counted(group.offsets_back, 'queue')} of group {group.group} went back"
     return Finding("offset-rewound", f"{text}: messages from there on are redelivered", group.group, severity)
+
+
+def predicted_group(expected: Expected, name: str, after: ClusterSnapshot) -> result.PredictedGroup:
+    group = Group(after, name, gaps=gaps(after))
+    names = expected.placeholders(set(group.group.client_ids or ()))
+    owners = {queue: tuple(sort_client_ids(observed)) for queue, observed in group.observed.items()}
+    queues = tuple(expected.compare(queue, owners.get(queue), names) for queue in sort_queues(expected.after))
+    return result.PredictedGroup(name, expected.kind, names, queues)
+
+
+def prediction_summary(groups: Iterable[result.PredictedGroup]) -> result.PredictionSummary:
+    numbers = Counter(queue.outcome for group in groups for queue in group.queues)
+    differences = sum(numbers[outcome] for outcome in DIFFERENCES)
+    kinds = (numbers[outcome] for outcome in ("other-owner", "not-yet", "unknown"))
+    return result.PredictionSummary(numbers.total(), differences, *kinds)
