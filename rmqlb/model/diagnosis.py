@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Annotated, Literal
 
 from msgspec import Struct
@@ -17,72 +16,14 @@ SECOND_SAMPLE, MORE_SAMPLES = "a second sample", "more samples"
 """What an undecided rule needs where a change over time decides."""
 
 
-class RuleWords(Struct, frozen=True):
-    """The words of a rule.
-
-    In `found`, `{who}` are the consumers, with `{is}`, `{does}`, `{has}`, `{its}` and the endings `{s}` (of a verb) and
-    `{plural}`; `{values}` and `{number}` are the values of the evidence and the largest value; `{topics}`, `{brokers}`
-    and `{queues}` are the finding's. `queues`, with `{wait}`, follows where the finding names queues.
-    """
-
-    in_order: str
-    found: str
-    queues: str = ""
-
-
-_WAIT = "; {queues} {wait}"
-_IN = " in {queues}"
-WORDS: Mapping[str, RuleWords] = {
-    "broker-silent": RuleWords("all brokers answer", "{brokers} does not answer"),
-    "broker-gone": RuleWords("no broker has left the routes", "{brokers} has left the routes"),
-    "no-consumer-online": RuleWords("consumers are online", "no consumer is visible"),
-    "behind-proxy": RuleWords("no clients of a Proxy", "its consumers are clients of a Proxy"),
-    "pop-consumption": RuleWords("no consumption by POP", "its consumers take messages by POP"),
-    "no-read-queues": RuleWords("all topics have readable queues", "no queue of {topics} can be read"),
-    "duplicate-client-id": RuleWords(
-        "each process has its own client ID", "{number} processes share {each_of}the client ID{plural} {who}"
-    ),
-    "broker-unreachable-from-consumer": RuleWords("consumers reach all brokers", "{who} {does} not reach {brokers}"),
-    "stale-connections": RuleWords("no stale connections", "brokers list stale connections of {who}"),
-    "split-consumer-view": RuleWords("all brokers list the same consumers", "brokers list different consumers"),
-    "mixed-strategies": RuleWords("one strategy", "its consumers run different strategies: {values}"),
-    "subscription-mismatch": RuleWords("subscriptions agree", "its consumers subscribe to different topics or tags"),
-    "mixed-sdks": RuleWords(
-        "one client language", "its consumers use client libraries of different languages: {values}"
-    ),
-    "frozen-consumer": RuleWords("all processes answer", "{who} stand{s} still", _WAIT),
-    "consume-failing": RuleWords("listeners consume their messages", "{who} fail{s} to consume most of {its} messages"),
-    "blocked-consumer": RuleWords("no listener is blocked", "the listener{plural} of {who} {is} blocked", _WAIT),
-    "head-blocked": RuleWords("no message holds up others", "a message that is not consumed holds up others", _WAIT),
-    "pull-stopped": RuleWords("all consumers pull", "{who} {has} stopped pulling", _WAIT),
-    "lock-lost": RuleWords("orderly consumers hold their locks", "{who} {has} lost the lock of queues", _WAIT),
-    "dropped-but-consuming": RuleWords(
-        "no consumer consumes queues that it lost", "{who} consume{s} queues that belong to others"
-    ),
-    "consumer-gone": RuleWords(
-        "no consumer ended without a word", "{queues} wait for the locks of a consumer that ended without a word"
-    ),
-    "unassigned-queues": RuleWords("each queue has an owner", "{queues} without an owner, and nothing explains it"),
-    "duplicate-owners": RuleWords(
-        "no queue has duplicate owners", "{queues} with duplicate owners, and nothing explains it"
-    ),
-    "mismatch": RuleWords(
-        "owners are as predicted", "the observed owners differ from the prediction, and nothing explains it", _IN
-    ),
-    "hot-queue": RuleWords(
-        "no queue gets far more messages than others", "a queue of {topics} gets far more messages than the others"
-    ),
-    "slow-consumer": RuleWords("no consumer is slower than its share", "{who} {is} slower than {its} share"),
-    "flow-control": RuleWords("no consumer is at its limit of cached messages", "flow control stops {who}", _WAIT),
-    "lag-growing": RuleWords("lag is not growing", "lag is growing", _IN),
-    "lag-stalled": RuleWords("lag is not stalled", "lag is stalled", _IN),
-    "offset-rewound": RuleWords("offsets move forward", "offsets went back", _IN),
-    "more-consumers-than-queues": RuleWords(
-        "enough queues for all consumers", "more consumers than queues, {who} {is} idle"
-    ),
-    "idle-by-strategy": RuleWords("the strategy gives each consumer a queue", "the strategy gives {who} no queue"),
-}  # the rules of a diagnosis, causes before their effects: code → words
-CODES: tuple[str, ...] = tuple(WORDS)
+CODES: tuple[str, ...] = (
+    *("broker-silent", "broker-gone", "no-consumer-online", "behind-proxy", "pop-consumption", "no-read-queues"),
+    *("duplicate-client-id", "broker-unreachable-from-consumer", "stale-connections", "split-consumer-view"),
+    *("mixed-strategies", "subscription-mismatch", "mixed-sdks", "frozen-consumer", "consume-failing"),
+    *("blocked-consumer", "head-blocked", "pull-stopped", "lock-lost", "dropped-but-consuming", "consumer-gone"),
+    *("unassigned-queues", "duplicate-owners", "mismatch", "hot-queue", "slow-consumer", "flow-control"),
+    *("lag-growing", "lag-stalled", "offset-rewound", "more-consumers-than-queues", "idle-by-strategy"),
+)  # the rules of a diagnosis, causes before their effects
 
 
 class Evidence(Struct, frozen=True, rename="camel"):
@@ -110,9 +51,7 @@ class GroupFinding(Struct, frozen=True, rename="camel"):
     """A finding on a group."""
 
     code: Annotated[str, "stable, for scripts; `rmqlb explain CODE` explains it"]
-    severity: Annotated[
-        Severity, "error: queues without one owner, or waiting messages; warning: maybe; info: no fault"
-    ]
+    severity: Annotated[Severity, "error: queues without one owner, or waiting messages; info: no fault"]
     group: Annotated[str, "the consumer group"]
     topic: Annotated[str | None, "its topic; null when it is not about a single one"] = None
     queues: Annotated[tuple[MessageQueue, ...], "queues that it concerns, as clients sort them"] = ()
@@ -120,9 +59,7 @@ class GroupFinding(Struct, frozen=True, rename="camel"):
     evidence: Annotated[tuple[Evidence, ...], "observed facts"] = ()
     consequence: Annotated[str, "its consequence, a sentence"] = ""
     remedy: Annotated[str, "what to do, a sentence"] = ""
-    explains: Annotated[Explains | None, "how much of the observed owners it explains; null if no cause of owners"] = (
-        None
-    )
+    explains: Annotated[Explains | None, "how much of the observed owners it explains; null if none"] = None
     message: Annotated[str, "one line for people, naming what it is about"] = ""
 
     @property
@@ -148,13 +85,9 @@ class GroupCounts(Struct, frozen=True, rename="camel"):
     consumers: Annotated[int | None, "distinct client IDs that brokers list"] = None
     processes: Annotated[int | None, "running clients, of which several may share a client ID"] = None
     queues: Annotated[int | None, "readable queues of its topics"] = None
-    unassigned: Annotated[
-        int | None, "queues observed without an owner; null when consumers share none, or unknown"
-    ] = None
+    unassigned: Annotated[int | None, "queues observed without an owner; null when unknown or not shared"] = None
     duplicate_owners: Annotated[int | None, "queues with two or more observed owners; null in the same cases"] = None
-    owners_unknown: Annotated[
-        int | None, "queues with unobserved owners; null when consumers share none, or all are"
-    ] = None
+    owners_unknown: Annotated[int | None, "queues with unobserved owners; null when not shared, or all are"] = None
     lag: Annotated[int | None, "unread messages; null when they are not known of every queue"] = None
     lag_at_least: Annotated[int | None, "unread messages of queues where they are known; null without any"] = None
 

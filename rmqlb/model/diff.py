@@ -65,23 +65,15 @@ class TopicDiff(Struct, frozen=True):
 
 
 class QueueDiff(OfQueue, frozen=True, rename="camel"):
-    """A queue whose observed or predicted owners differ.
-
-    Attributes:
-        how: predicted (the causes give its present owners), converged (its owners are those predicted before: the group
-            had not converged then), pending (the causes give others, and it has the former ones, some of both, or
-            none), or unexplained.
-    """
+    """A queue whose observed or predicted owners differ."""
 
     change: Annotated[Change, "same, moved, assigned (had no owner), unassigned (has none now), added or removed"]
-    basis: Annotated[
-        Literal["observed", "predicted"], "observed where both snapshots report owners; otherwise predicted"
-    ]
+    basis: Annotated[Literal["observed", "predicted"], "observed where both snapshots report owners"]
     owners_before: Annotated[tuple[str, ...] | None, "client IDs, sorted; null when the queue did not exist"]
     owners_after: Annotated[tuple[str, ...] | None, "in the second snapshot; null when the queue does not exist"]
     predicted_before: Annotated[tuple[str, ...] | None, "predicted owners; null without the queue or a prediction"]
     predicted_after: Annotated[tuple[str, ...] | None, "those of the second snapshot; null in the same cases"]
-    how: How
+    how: Annotated[How, "predicted by causes, converged (predicted before), pending or unexplained"]
     causes: Annotated[tuple[Cause, ...], "the fewest changes to the first snapshot that give those owners"]
     lag_before: Annotated[int | None, "unread messages in the first snapshot"]
     lag_after: Annotated[int | None, "unread messages in the second"]
@@ -136,16 +128,10 @@ class GroupDiff(Struct, frozen=True, rename="camel"):
     settings: Annotated[tuple[SettingDiff, ...], "other settings that differ"] = ()
     explanations: Annotated[tuple[Explained, ...], "the queues of `queues` counted by explanation, most first"] = ()
     queues: Annotated[tuple[QueueDiff, ...], "queues whose owners differ, in the clients' order"] = ()
-    not_predicted: Annotated[str | None, "why owners could not be predicted; null when they were, or need not be"] = (
-        None
-    )
+    not_predicted: Annotated[str | None, "why owners could not be predicted; null without a reason"] = None
     lag_growth: Annotated[int | None, "growth of the lag over the queues known in both; null without any"] = None
-    produced: Annotated[int | None, "messages that came into queues whose ends are known in both; null without any"] = (
-        None
-    )
-    consumed: Annotated[int | None, "messages consumed in queues whose offsets are known in both; null without any"] = (
-        None
-    )
+    produced: Annotated[int | None, "messages stored in queues whose ends are known in both; null without any"] = None
+    consumed: Annotated[int | None, "messages consumed where both offsets are known; null without any"] = None
     offsets_back: Annotated[int, "queues whose consumer offset is lower than before"] = 0
     findings: Annotated[tuple[GroupFinding, ...], "findings on the changes"] = ()
 
@@ -170,9 +156,7 @@ class DiffSummary(Struct, frozen=True, rename="camel"):
     """The differences in numbers."""
 
     groups: Annotated[int, "in either snapshot, those not compared left out"]
-    groups_changed: Annotated[
-        int, Figure("groups that differ other than in offsets, added and removed ones included", of="groups")
-    ]
+    groups_changed: Annotated[int, Figure("groups that are new, gone, or differ in more than offsets", of="groups")]
     groups_added: Annotated[int, Figure("groups only in the second snapshot")]
     groups_removed: Annotated[int, Figure("groups only in the first snapshot")]
     topics: Annotated[int, "in either snapshot, those not compared left out"]

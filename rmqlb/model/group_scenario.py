@@ -73,44 +73,27 @@ class Timers(Struct, frozen=True):
     """Every clock, with the defaults of clients, brokers and NameServers in microseconds."""
 
     rebalance_wait_us: Annotated[Time, "between rebalances (`rocketmq.client.rebalance.waitInterval`)"] = 20 * SECOND_US
-    rebalance_min_us: Annotated[
-        Time, "least of it, and after an unbalanced one (`rocketmq.client.rebalance.minInterval`, 5.2.0 and newer)"
-    ] = SECOND_US
+    rebalance_min_us: Annotated[Time, "the same after an unbalanced one (`minInterval`, from 5.2.0 on)"] = SECOND_US
     route_poll_us: Annotated[PositiveTime, "`pollNameServerInterval`"] = 30 * SECOND_US
     heartbeat_us: Annotated[PositiveTime, "`heartbeatBrokerInterval`"] = 30 * SECOND_US
     persist_us: Annotated[PositiveTime, "`persistConsumerOffsetInterval`"] = 5 * SECOND_US
     pull_delay_us: Annotated[Time | None, "from taking a queue to its first pull; null: by client version"] = None
     pull_idle_us: Annotated[Time, "age of a pull at which the queue is dropped (`pullMaxIdleTime`)"] = 120 * SECOND_US
     pull_hold_us: Annotated[Time, "for how long a broker holds a pull that finds nothing"] = 15 * SECOND_US
-    lock_renewal_us: Annotated[
-        PositiveTime, "orderly: between renewals of the broker's locks (`rocketmq.client.rebalance.lockInterval`)"
-    ] = 20 * SECOND_US
-    lock_life_us: Annotated[
-        Time,
-        "orderly: after which a broker gives a lock to another client (`rocketmq.broker.rebalance.lockMaxLiveTime`)",
-    ] = 60 * SECOND_US
+    lock_renewal_us: Annotated[PositiveTime, "orderly: between renewals of locks (`lockInterval`)"] = 20 * SECOND_US
+    lock_life_us: Annotated[Time, "orderly: after which a broker frees a lock (`lockMaxLiveTime`)"] = 60 * SECOND_US
     lock_retry_us: Annotated[Time, "orderly: from a refused lock to a rebalance (5.0.0 and newer)"] = SECOND_US // 2
-    unlock_delay_us: Annotated[
-        Time, "orderly: delayed unlock, then a forced drop (`rocketmq.client.unlockDelayTimeMills`)"
-    ] = 20 * SECOND_US
+    unlock_delay_us: Annotated[Time, "orderly: until a forced drop (`unlockDelayTimeMills`)"] = 20 * SECOND_US
     release_wait_us: Annotated[Time | None, "orderly: wait for the listener before a drop; null: by version"] = None
-    channel_expiry_us: Annotated[Time, "silence after which a broker forgets a client (`channelExpiredTimeout`)"] = (
-        120 * SECOND_US
-    )
+    channel_expiry_us: Annotated[Time, "until a broker forgets a silent client"] = 120 * SECOND_US
     broker_scan_us: Annotated[PositiveTime, "how often a broker looks for such clients"] = 10 * SECOND_US
-    socket_idle_us: Annotated[
-        Time, "silence after which a broker closes a connection (`serverChannelMaxIdleTimeSeconds`)"
-    ] = 120 * SECOND_US
-    notify_batch_us: Annotated[
-        Time, "for how long a broker collects notices (`realTimeNotifyConsumerChange=false`: 15 s); 0: sent at once"
-    ] = 0
+    socket_idle_us: Annotated[Time, "until a broker closes a silent connection"] = 120 * SECOND_US
+    notify_batch_us: Annotated[Time, "how long a broker collects notices; 15 s if they are not sent at once"] = 0
     rpc_timeout_us: Annotated[Time, "after which a client gives a silent broker up"] = 3 * SECOND_US
     nameserver_expiry_us: Annotated[Time, "silence after which a NameServer drops a broker"] = 120 * SECOND_US
     nameserver_scan_us: Annotated[Time, "how often it looks for such brokers"] = 5 * SECOND_US
     registration_us: Annotated[Time, "how often a broker registers"] = 30 * SECOND_US
-    start_us: Annotated[
-        Time, "from a client's construction to its first request, at least; loading classes takes half a second or more"
-    ] = 30_000
+    start_us: Annotated[Time, "from a client's construction to its first request, at least"] = 30_000
     connect_us: Annotated[Time, "extra time of the first request on a new connection"] = 20_000
     close_us: Annotated[Time, "until a broker notices a killed process, at most"] = 20_000
 

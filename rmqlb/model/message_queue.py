@@ -103,7 +103,7 @@ class QueueName(Struct, frozen=True, rename="camel"):
     """A queue of the topic at hand."""
 
     broker_name: Annotated[str, "its broker"]
-    queue_id: Annotated[int, "its number there, from 0"]
+    queue_id: Annotated[int, "its number there, from 0; -1 in an assignment by POP is any queue of the broker"]
 
 
 def queue_order(queue: MessageQueue) -> tuple[bytes, bytes, int]:

@@ -9,7 +9,7 @@ from msgspec import Struct, field
 
 from rmqlb.model.client_versions import SdkUse
 from rmqlb.model.group import BROADCASTING
-from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.message_queue import MessageQueue, QueueName
 from rmqlb.model.result import Result
 
 Basis = Literal["observed", "predicted", "assumed"]
@@ -74,12 +74,9 @@ ByProxy = Annotated[bool, "its consumers are behind a Proxy, which gives each of
 REPORTED = "strategy → number of consumers that report it; empty where none does"
 
 
-class QueueOwners(Struct, frozen=True, rename="camel"):
+class QueueOwners(MessageQueue, frozen=True, rename="camel"):
     """A queue and its owners."""
 
-    topic: str
-    broker_name: str
-    queue_id: int
     owners_observed: Annotated[tuple[str, ...] | None, "observed owners; null when none was observed for this queue"]
     lag: Annotated[int | None, "messages not yet read"]
     owners: Annotated[Mapping[str, tuple[str, ...]], "strategy → client ids, sorted"]
@@ -121,30 +118,20 @@ class PopTopic(Struct, frozen=True, rename="camel"):
     by_proxy: ByProxy = False
 
 
-class QueueOffsets(Struct, frozen=True, rename="camel"):
+class QueueOffsets(MessageQueue, frozen=True, rename="camel"):
     """How far a group has read a queue."""
 
-    topic: str
-    broker_name: str
-    queue_id: int
     broker_offset: Annotated[int | None, "the next message to be stored; null when it is not known"]
     consumer_offset: Annotated[int | None, "next message to finish, -1 when none is stored; null when unknown"]
     lag: Annotated[int | None, "messages not yet read; null when it is not known"]
-
-
-class AssignedQueue(Struct, frozen=True, rename="camel"):
-    """A queue that a broker assigns to a consumer."""
-
-    broker_name: str
-    queue_id: Annotated[int, "its number there; -1 is any queue of the broker"]
 
 
 class AssignmentMismatch(Struct, frozen=True, rename="camel"):
     """A broker's answer for a consumer that is not the predicted one."""
 
     client_id: str
-    queues_answered: Annotated[tuple[AssignedQueue, ...] | None, "null where the broker assigns nothing"]
-    queues_predicted: Annotated[tuple[AssignedQueue, ...] | None, "null where no answer is predicted"]
+    queues_answered: Annotated[tuple[QueueName, ...] | None, "null where the broker assigns nothing"]
+    queues_predicted: Annotated[tuple[QueueName, ...] | None, "null where no answer is predicted"]
 
 
 class BrokerAssignments(Struct, frozen=True, rename="camel"):
@@ -158,13 +145,7 @@ class BrokerAssignments(Struct, frozen=True, rename="camel"):
 
 
 class OwnersReport(Result, frozen=True):
-    """Who owns each queue under each strategy.
-
-    Attributes:
-        mixed_mismatches: queues whose observed owners differ from those of the consumers' different strategies together
-            (a consumer that reports none is taken to run the most frequent); null when they report the same one, or
-            one that needs settings, or no owner is observed.
-    """
+    """Who owns each queue under each strategy."""
 
     group: Annotated[str | None, "the group; null when the source names none"]
     topics: Annotated[tuple[str, ...], "their names"]
@@ -172,7 +153,7 @@ class OwnersReport(Result, frozen=True):
     queues: Annotated[tuple[QueueOwners, ...], "in the clients' order, then those that only a CONFIG list names"]
     strategies: Annotated[tuple[StrategyOwners, ...], "strategy by strategy"]
     strategies_reported: Annotated[Mapping[str, int], REPORTED] = {}
-    mixed_mismatches: int | None = None
+    mixed_mismatches: Annotated[int | None, "mismatches with the different strategies together; null if one"] = None
     pop_topics: Annotated[tuple[PopTopic, ...], "topics consumed by POP, whose queues have no owner"] = ()
     offsets: Annotated[tuple[QueueOffsets, ...], "offsets of each queue, of a group behind a Proxy"] = ()
     hidden: Annotated[Literal["certain", "likely"] | None, "consumers behind a Proxy that was not asked"] = None

@@ -62,8 +62,6 @@ class PipelineResult(Struct, frozen=True, rename="camel"):
     ingested: Annotated[tuple[date, ...], "the nights whose snapshots were written"] = ()
     judged: Annotated[tuple[date, ...], "the nights that were judged"] = ()
     dropped: Annotated[tuple[date, ...], "the nights that `--keep` dropped"] = ()
-    incomplete: Annotated[
-        tuple[date, ...], "nights that an interrupted run left incomplete, until ingest gets their files again"
-    ] = ()
+    incomplete: Annotated[tuple[date, ...], "nights that an interrupted run left incomplete; ingest them again"] = ()
     page: Annotated[str | None, "the file of the report; null where none is written"] = None
     verdict: Annotated[Verdict | None, "the verdict on the last night; null for an empty warehouse"] = None

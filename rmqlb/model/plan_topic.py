@@ -21,15 +21,9 @@ WaitKind = Literal["readable", "owned", "drained", "writable", "not-readable"]
 
 
 class WaitFor(Struct, frozen=True, rename="camel"):
-    """Something to wait for, that a snapshot can show.
+    """Something to wait for, that a snapshot can show."""
 
-    Attributes:
-        kind: readable (all these queues, at every NameServer), owned (each queue has an observed owner in each group
-            with consumers), drained (no group has unread messages in these queues), writable (exactly these queues, in
-            this order), not-readable (none of these queues).
-    """
-
-    kind: WaitKind
+    kind: Annotated[WaitKind, "readable, owned, drained (no unread messages), writable (only these), not-readable"]
     queues: Annotated[tuple[QueueName, ...], "which queues it is about"]
 
 
@@ -78,14 +72,9 @@ class GroupEffect(Struct, frozen=True, rename="camel"):
     imbalance: Annotated[float | None, "of the queues per consumer afterwards"] = None
     starts: Annotated[tuple[StartCount, ...], "how the owners of new queues begin"] = ()
     skipped: Annotated[int | None, "messages in new queues that their owners never read; null when unknown"] = None
-    first_lost: Annotated[
-        int | None,
-        "new queues begun at the end whose first messages come before an owner and are lost; null when unknown",
-    ] = None
+    first_lost: Annotated[int | None, "new queues that lose messages stored before an owner; null when unknown"] = None
     lag_removed: Annotated[int | None, "unread messages in queues no longer readable; null when unknown"] = None
-    out_of_order_unheld: Annotated[
-        int | None, "unread messages read after newer ones of their key if producers are not held; null when unknown"
-    ] = None
+    out_of_order_unheld: Annotated[int | None, "unread messages out of order if producers are not held"] = None
 
 
 class MovedKey(Struct, frozen=True, rename="camel"):

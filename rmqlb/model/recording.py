@@ -14,6 +14,7 @@ from typing import Annotated, Literal
 
 from msgspec import Struct
 
+from rmqlb.model.group_scenario import Event
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.result import Figure, Microseconds, TriedCondition
 from rmqlb.model.simulate_rebalance import OfQueue, OwnerState
@@ -21,6 +22,7 @@ from rmqlb.model.simulate_rebalance import OfQueue, OwnerState
 Ended = Literal["converged", "time", "interrupted"]
 ConvergedBy = Literal["prediction", "unchanged"]
 KnownState = OwnerState | Literal["unknown"]
+AlignedBy = Literal["event-at", "left", "first-change"]
 LineChange = Literal[
     "owners", "gained", "lost", "joined", "left", "silent", "answers", "failed", "seen", "converged", "ended"
 ]
@@ -150,23 +152,16 @@ class QueueComparison(OfQueue, frozen=True, rename="camel"):
 
 
 class RecordingComparison(Struct, frozen=True, rename="camel"):
-    """A recording compared with a plan or a simulation made before.
-
-    Attributes:
-        aligned_by: what the simulation's times are counted from: event-at (--event-at is its first event), left (a
-            consumer leaves the group), or first-change (of an owner, there and here); null for a plan.
-    """
+    """A recording compared with a plan or a simulation made before."""
 
     file: Annotated[str, "the file with the prediction"]
     kind: Annotated[Literal["plan", "simulation"], "plan (owners alone) or simulation (times too)"]
-    aligned_by: Literal["event-at", "left", "first-change"] | None
+    aligned_by: Annotated[AlignedBy | None, "the event that times are counted from, there and here; null for a plan"]
     aligned_from_ms: Annotated[int | None, "when that was in the recording, at the earliest; null for a plan"]
     aligned_to_ms: Annotated[int | None, "when that was at the latest"]
     tolerance_ms: Annotated[int, "so much earlier or later is as predicted"]
     placeholders: Annotated[Mapping[str, str], "placeholder of the prediction → the client ID that came instead"]
-    differences: Annotated[
-        int, Figure("queues whose outcome is a difference: earlier, later, other-owner or not-yet", of="compared")
-    ]
+    differences: Annotated[int, Figure("queues earlier, later, not yet or with another owner", of="compared")]
     queues: Annotated[tuple[QueueComparison, ...], "queue by queue"]
 
     @property
@@ -211,6 +206,21 @@ class Recording(Struct, frozen=True, rename="camel"):
     comparison: Annotated[RecordingComparison | None, "with the prediction of --against; null without it"] = None
     conditions: tuple[TriedCondition, ...] = ()
 
+    end_us = Microseconds("end_ms")
+    broadcasting = False  # a group that is BROADCASTING is not recorded
+
+    @property
+    def client_ids(self) -> tuple[str, ...]:
+        return tuple(consumer.client_id for consumer in self.consumers)
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """For a picture; a consumer joins or leaves when first observed."""
+        return tuple(
+            Event("join" if change.change == "joined" else "leave", max(change.to_ms, 0) * 1000, change.client_id)
+            for change in self.consumer_changes
+        )
+
     @property
     def consumer_changes(self) -> list[ConsumerChange]:
         found = [change for consumer in self.consumers for change in consumer.changes]
@@ -223,17 +233,11 @@ class Recording(Struct, frozen=True, rename="camel"):
 
 
 class RecordLine(Struct, frozen=True, rename="camel"):
-    """The news of a sample, a line each; the queue, the consumer and the owners are null where it is not about one.
-
-    Attributes:
-        change: owners (of a queue in the first sample), gained, lost, joined, left, silent (a consumer does not
-            answer), answers (it does again), failed (the sample showed nothing), seen (one does again),
-            converged or ended.
-    """
+    """The news of a sample, a line each; the queue, the consumer and the owners are null where it is not about one."""
 
     at: Annotated[str, "when the sample had its last answer, ISO-8601 in UTC"]
     sample: Annotated[int | None, "its number, from 1; null where a recording is shown again"]
-    change: LineChange
+    change: Annotated[LineChange, "owners of the first sample, a later change, no answer, or the end"]
     topic: str | None = None
     broker_name: str | None = None
     queue_id: int | None = None

@@ -50,14 +50,9 @@ START = Moment(us=0)
 
 
 class Reaction(Struct, frozen=True):
-    """A broker's reaction to a send while it fails.
+    """A broker's reaction to a send while it fails."""
 
-    Attributes:
-        kind: refused (no process listens), timeout (silence), slow (a late success), status (stored, but not as
-            safely as wanted), code (an error response), read-only (it still stores, and leaves the producers' route).
-    """
-
-    kind: ReactionKind
+    kind: Annotated[ReactionKind, "refused, timeout, slow, status (stored, less safely), code or read-only"]
     name: Annotated[str, "the status or code by RocketMQ's name, otherwise the kind"]
     code: Annotated[int, Meta(ge=0, le=2**31 - 1), "the response code of a status or code"] = 0
     cost_us: Annotated[Time, "how long a refusal takes, or the slow answer"] = 0
@@ -111,12 +106,7 @@ class Selector(Struct, frozen=True):
 
 
 class ProducerSettings(Struct, frozen=True, rename="camel"):
-    """Settings of a producer that its result repeats; the options of `simulate-send` have these descriptions too.
-
-    Attributes:
-        sdk: whose producer, such as java, go or go-grpc@5.1.4. For other SDKs than java the timeout is that of one
-            attempt, and ONEWAY sends are not simulated.
-    """
+    """Settings of a producer that its result repeats; the options of `simulate-send` have these descriptions too."""
 
     client_version: Annotated[str, "version of the Java client whose rules the producer follows"] = NEWEST
     mode: Annotated[Mode, "send mode: sync, async or oneway"] = "sync"
@@ -124,17 +114,13 @@ class ProducerSettings(Struct, frozen=True, rename="camel"):
     detector: Annotated[bool, "startDetectorEnable (5.1.4 and newer)"] = False
     threads: Annotated[int, Meta(ge=1, le=MOST_THREADS), "sending threads, each with a round robin of its own"] = 1
     messages: Annotated[MessageNumber | None, "number of messages; null for as many as fit the duration"] = 1000
-    retries: Annotated[
-        int, Meta(ge=0, le=MOST_RETRIES), "retryTimesWhenSendFailed (SYNC) or retryTimesWhenSendAsyncFailed"
-    ] = 2
+    retries: Annotated[int, Meta(ge=0, le=MOST_RETRIES), "retryTimesWhenSendFailed, retryTimesWhenSendAsyncFailed"] = 2
     timeout_ms: Annotated[Milliseconds, "sendMsgTimeout, for all attempts of a message together"] = SEND_TIMEOUT_MS
     timeout_per_request_ms: Annotated[Milliseconds | None, "sendMsgMaxTimeoutPerRequest (5.3.3 and newer)"] = None
     retry_not_store_ok: Annotated[bool, "retryAnotherBrokerWhenNotStoreOK"] = False
     seed: Annotated[int, "random seed"] = 1
-    sdk: str = JAVA
-    proxy_mode: Annotated[ProxyMode, "how gRPC producers' Proxy runs: local, in each broker; cluster, separately"] = (
-        "local"
-    )
+    sdk: Annotated[str, "whose producer, such as java, go or go-grpc@5.1.4"] = JAVA
+    proxy_mode: Annotated[ProxyMode, "how a gRPC Proxy runs: local (in brokers) or cluster (separately)"] = "local"
 
 
 class SendScenario(ProducerSettings, frozen=True):
@@ -143,16 +129,12 @@ class SendScenario(ProducerSettings, frozen=True):
     seed: Seed = 1  # JSON Schema cannot have these bounds
     rate: Annotated[Fraction | None, "messages per second over all threads; default: threads send back to back"] = None
     duration_us: Annotated[PositiveTime | None, "no message starts at or after this time; None without limit"] = None
-    failures: Annotated[
-        tuple[Failure, ...], Meta(max_length=MOST_FAILURES), "of two that overlap the later counts"
-    ] = ()
+    failures: Annotated[tuple[Failure, ...], Meta(max_length=MOST_FAILURES), "where two overlap, the later counts"] = ()
     latencies: Annotated[Mapping[str, Latency], "broker name → its latency"] = field(default_factory=dict)
     latency: Annotated[Latency, "of brokers without one of their own"] = ASSUMED_LATENCY
     exclude: Annotated[frozenset[str], "brokers whose queues the producer leaves out"] = frozenset()
     start_at: Annotated[Position | None, "queue of the first thread's first pick; default: random"] = None
-    first_poll_us: Annotated[Time | None, "when the client first polls the route; None: at random before poll_us"] = (
-        ROUTE_POLL_US
-    )
+    first_poll_us: Annotated[Time | None, "first poll of the route; None: at random before poll_us"] = ROUTE_POLL_US
     poll_us: Annotated[PositiveTime, "how often the client polls the route"] = ROUTE_POLL_US
     latency_max: Annotated[Thresholds | None, "thresholds of latency fault in ms, instead of the version's"] = None
     not_available_duration: Annotated[Thresholds | None, "isolation in ms from each threshold on"] = None

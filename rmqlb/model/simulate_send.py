@@ -57,9 +57,7 @@ class ExceptionKind(Struct, frozen=True, rename="camel"):
     exception_class: Annotated[str, "simple name of the class that the application gets, thrown or in its callback"]
     response_code: Annotated[int | None, "of an MQClientException or MQBrokerException; null for other classes"]
     cause: Annotated[str | None, "simple name of the class of its cause; null without"]
-    brokers_sent: Annotated[
-        tuple[str, ...] | None, "brokers of the attempts; null for all kinds after the first hundred"
-    ]
+    brokers_sent: Annotated[tuple[str, ...] | None, "brokers of the attempts; null after the first hundred kinds"]
     first_message: Annotated[int, "number of the first of these messages"]
     text: Annotated[str | None, "text of that message, others may name other times; null where only a broker knows it"]
 
@@ -134,9 +132,7 @@ class SendTotals(Struct, frozen=True, rename="camel"):
     messages: Annotated[int, "messages sent"]
     stored: Annotated[int, Figure("messages stored, with whatever status", of="messages")]
     not_store_ok: Annotated[int, Figure("of these, stored with another status than SEND_OK", of="messages")]
-    duplicated: Annotated[
-        int, Figure("of these, stored more than once by retries, as far as the producer knows", of="messages")
-    ]
+    duplicated: Annotated[int, Figure("of these, stored more than once, as far as known", of="messages")]
     lost: Annotated[int, Figure("messages not stored after all attempts, as far as the producer knows", of="messages")]
     lost_by: Annotated[Mapping[str, int], "reason → messages lost by it"]
     retried: Annotated[int, Figure("messages that needed more than one attempt", of="messages")]
@@ -144,9 +140,7 @@ class SendTotals(Struct, frozen=True, rename="camel"):
     failed_attempts: Annotated[int, Figure("of these, failed", of="attempts")]
     retries: Annotated[int, Figure("attempts beyond each message's first", of="attempts")]
     failing_ms: Annotated[float, Figure("time in failed attempts, over all threads")]
-    longest_send_ms: Annotated[
-        float | None, Figure("the longest that one message took", unknown="when there was no attempt")
-    ]
+    longest_send_ms: Annotated[float | None, Figure("longest send of a message", unknown="without an attempt")]
     lasted_ms: Annotated[float, "when the last message was done"]
     until_isolated_ms: Annotated[float | None, "the longest time until a failed broker left the producer's list"]
     until_used_again_ms: Annotated[float | None, "the longest time until a recovered broker was used again"]
@@ -237,31 +231,23 @@ class SendTrials(Struct, frozen=True, rename="camel"):
 
     An interval is that of the mean over trials, by Student's t. A mean leaves out trials without the figure: a trial
     that stores nothing has no shares.
-
-    Attributes:
-        shares: broker name → its share of the stored messages; empty when no trial stored any.
-        lost_messages: messages of a trial that no attempt stored. When no trial lost any, the upper end is that of
-            lostShare, in messages.
-        lost_share: share of messages lost, 0 to 1. When no trial lost any, the upper end is 3 / trials (the rule of
-            three: were a trial more likely than that to lose a message, one would have, in 95 of 100 cases).
-        longest_send_ms: the longest that one message took in a trial; null when no trial made an attempt.
     """
 
     trials: Annotated[int, "trials that ran"]
     wanted: Annotated[int, "trials that were requested"]
     stopped_early: Annotated[bool, "the wanted precision was reached before all of them"]
     messages: Annotated[Estimate, "messages of a trial"]
-    shares: Mapping[str, Estimate] = field(name="share")
+    shares: Annotated[Mapping[str, Estimate], "broker name → its share of stored messages"] = field(name="share")
     attempts: Annotated[Estimate, "requests per message"] = field(name="attemptsPerMessage")
-    lost_messages: Estimate = field(name="lost")
-    lost_share: Estimate
+    lost_messages: Annotated[Estimate, "messages of a trial that no attempt stored"] = field(name="lost")
+    lost_share: Annotated[Estimate, "share of lost messages; up to 3 / trials if none is lost (rule of three)"]
     losing_trials: Annotated[Estimate, "share of trials that lost a message, with Wilson's interval"]
     retries: Annotated[Estimate, "attempts of a trial beyond each message's first"]
     failing_ms: Annotated[Estimate, "time of a trial in failed attempts, over all threads"]
     not_store_ok: Annotated[Estimate, "messages of a trial stored with another status than SEND_OK"]
     duplicated: Annotated[Estimate, "messages of a trial stored more than once"]
     retried: Annotated[Estimate, "messages of a trial that needed more than one attempt"]
-    longest_send_ms: LongestSend | None
+    longest_send_ms: Annotated[LongestSend | None, "longest send in a trial; null without any attempt"]
     isolations: Annotated[Mapping[str, Estimate], "broker name → how often a trial isolated it"]
     failures: Annotated[tuple[FailureInTrials, ...], "each failure, in the scenario's order"]
 
@@ -291,9 +277,7 @@ class SendResult(Struct, frozen=True, rename="camel"):
     failures: Annotated[tuple[FailureTaken, ...], "each failure, in the scenario's order"]
     timeline: Annotated[tuple[Slice, ...], "slice by slice"]
     keys: Annotated[KeySpread | None, "the keys and their queues; null without --keys"] = None
-    comparison: Annotated[
-        tuple[OtherProducer, ...], "latency fault off and on; empty without --compare latency-fault"
-    ] = ()
+    comparison: Annotated[tuple[OtherProducer, ...], "latency fault off and on; empty if not compared"] = ()
     clients: Annotated[tuple[OtherProducer, ...], "other client versions; empty without --compare clients"] = ()
     sdks: Annotated[tuple[OtherProducer, ...], "producers of each SDK; empty without --compare sdks"] = ()
     trials: Annotated[SendTrials | None, "the results of many trials; null without --trials"] = None

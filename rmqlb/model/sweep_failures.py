@@ -17,9 +17,7 @@ SILENT: tuple[LossKind, ...] = ("host", "zone")  # machines; a process that ends
 class Loss(Struct, frozen=True):
     """Things that are lost together."""
 
-    kind: Annotated[
-        LossKind, "consumer, broker (with slaves), master (slaves stay), host or zone (machines fall silent)"
-    ]
+    kind: Annotated[LossKind, "consumer, broker, master (slaves stay), or a silent machine (host or zone)"]
     name: Annotated[str, "client ID, broker name, address or zone"]
 
 

@@ -18,16 +18,12 @@ from rmqlb.model.policy import (
     WaiverResult,
 )
 from rmqlb.model.result import counted
-from rmqlb.views.columns import Column, attribute_of, columns_from
+from rmqlb.views.columns import Column, columns_from, rows_of
 from rmqlb.views.numbers import about, beyond, number, percent
 from rmqlb.views.report import Report, Section, section_of
 
-_WORDS: dict[Unit, tuple[str, str]] = {
-    "least": ("at least", "min"),
-    "names": ("only", "only"),
-    "noneOf": ("none of", "none of"),
-}
-"""The words for a bound, in a sentence and in a cell, unless the bound is a maximum."""
+_WORDS: dict[Unit, str] = {"least": "at least", "names": "only", "noneOf": "none of"}
+"""The word for a bound, unless the bound is a maximum."""
 
 
 def sentence(one: JudgedLimit) -> str:
@@ -59,18 +55,15 @@ def amount_text(unit: Unit, value: Bound | None, bound: Bound = ()) -> str:
 
 
 def allowed_text(unit: Unit, bound: Bound) -> str:
-    return f"{_WORDS.get(unit, ('at most', 'max'))[0]} {amount_text(unit, bound)}"
-
-
-def bound_text(unit: Unit, bound: Bound) -> str:
-    return f"{_WORDS.get(unit, ('at most', 'max'))[1]} {amount_text(unit, bound)}"
+    return f"{_WORDS.get(unit, 'at most')} {amount_text(unit, bound)}"
 
 
 def waiver_text(waived: WaivedLimit) -> str:
     return f"waived until {waived.until}: {waived.reason}"
 
 
-_WHERE = (Column("rule", "rule", fold=1), Column("about", "about", quiet=True), *columns_from("name limit"))
+_COUNTS = "limits passed failed waived incomplete notApplicable"
+_WHERE = (*columns_from("rule/1"), Column("about", "about", quiet=True), *columns_from("name limit"))
 _DIAGNOSED = (
     *("unassigned", "duplicateOwners", "duplicateClientIds", "lag", DRAIN_TIME),
     *("mixedStrategies", "mixedSubscriptions", "splitViews"),
@@ -80,10 +73,10 @@ _SIGN = Column("", "severity", "sign")
 _SEVERITY = Column("severity", "severity", quiet=True)
 _WHY = Column("why", "why", "prose")
 _UNTIL = Column("until", "until", of=lambda one: str(one.until))
-_VALUE = (
-    Column("is", "valueText", of=lambda one: one.unit and amount_text(one.unit, one.value, one.bound)),
-    Column("allowed", "allowed", of=lambda one: one.unit and bound_text(one.unit, one.bound)),
-    *columns_from("value/hidden bound/hidden", "number"),
+_VALUE = columns_from(
+    "valueText=is allowed value:number/hidden bound:number/hidden",
+    valueText=lambda one: one.unit and amount_text(one.unit, one.value, one.bound),
+    allowed=lambda one: one.unit and allowed_text(one.unit, one.bound),
 )
 
 
@@ -139,12 +132,10 @@ def _headline(result: CheckResult) -> str:
 
 def _first(judged: Sequence[JudgedLimit]) -> str:
     one, more = judged[0], f", and {len(judged) - 1} more" if len(judged) > 1 else ""
-    if one.name is None:
-        return f"rule {one.rule}: {one.why}{more}"
-    what = f"{one.about} {one.name}: {one.limit}"
+    what = f"rule {one.rule}" if one.name is None else f"{one.about} {one.name}: {one.limit}"
     if one.verdict == INCOMPLETE or one.unit is None or one.bound is None:
         return f"{what}: {one.why}{more}"
-    return f"{what} is {amount_text(one.unit, one.value, one.bound)} ({bound_text(one.unit, one.bound)}){more}"
+    return f"{what} is {amount_text(one.unit, one.value, one.bound)} ({allowed_text(one.unit, one.bound)}){more}"
 
 
 def _judgements(name: str, judged: Sequence[JudgedLimit], severity: Column, *more: Column) -> Section:
@@ -159,25 +150,22 @@ def _waived(waived: Sequence[WaivedLimit]) -> Section:
 
 
 def _rules(rules: Sequence[RuleCounts]) -> Section:
-    texts = (Column("rule", "rule"), Column("severity", "severity"), Column("about", "about"))
-    columns = (*texts, *columns_from("names limits passed failed waived incomplete notApplicable", "number"))
+    columns = columns_from(f"rule:text severity:text about:text names {_COUNTS}", "number")
     return section_of("rules", "rules", columns, rules, heads=1)
 
 
 def _waivers(uses: Sequence[WaiverResult]) -> Section:
-    columns = (
-        Column("rule", "rule"),
-        Column("about", "about", of=lambda use: GROUP if use.group else TOPIC if use.topic else None),
-        Column("name", "name", of=lambda use: use.group or use.topic),
-        Column("limit", "limit"),
-        _UNTIL,
-        *columns_from("state waived:number reason"),
+    columns = columns_from(
+        "rule about name limit until state waived:number reason",
+        about=lambda use: GROUP if use.group else TOPIC if use.topic else None,
+        name=lambda use: use.group or use.topic,
+        until=lambda use: str(use.until),
     )
     return section_of("waivers", "waivers", columns, uses, heads=4)
 
 
 def _summary(result: CheckResult) -> Section:
-    counts = columns_from("rules limits passed failed waived incomplete notApplicable", "number")
-    rows = tuple((column.title, getattr(result.summary, attribute_of(column.key))) for column in counts)
-    columns = (Column("", "figure"), Column("value", "value", "number"))
+    counts = columns_from(f"rules {_COUNTS}")
+    rows = tuple((column.title, row) for column, row in zip(counts, rows_of(counts, [result.summary])[0], strict=True))
+    columns = columns_from("figure= value:number")
     return Section("summary", "summary", columns, (("outcome", result.outcome), *rows))

@@ -1,12 +1,12 @@
 """The columns of tables: how cells are read and drawn, and how items become rows."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import groupby
 from operator import attrgetter, itemgetter
 from typing import Any, Literal, Self, get_type_hints
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 Kind = Literal[
     "text",
@@ -81,35 +81,59 @@ QUEUE_COLUMNS = (
 )
 
 
-def columns_from(keys: str, kind: Kind = "text") -> tuple[Column, ...]:
-    """Columns from `KEY[=TITLE][:KIND][?][/FOLD]`, with `_` for spaces in a title.
+def columns_from(
+    keys: str,
+    kind: Kind = "text",
+    *,
+    shape: type[Struct] | None = None,
+    path: str = "",
+    hidden: Collection[str] = (),
+    **of: Callable[[Any], Cell],
+) -> tuple[Column, ...]:
+    """Columns from `KEY[=TITLE][:KIND][?][/FOLD][@PATH]`, with `_` for spaces in a title; `of` has makers of cells.
 
-    `?` is for a spare column; `/hidden` hides a column from people.
+    `?` is for a spare column; `/hidden` hides a column from people. The path leads to the item's cell, through parts
+    that may be None; `path` is one for all. The fields of a `shape` decide the kinds.
 
     >>> [(each.title, each.kind, each.spare, each.fold) for each in columns_from("clientId=consumer dueTo:number?/2")]
     [('consumer', 'text', False, 0), ('due to', 'number', True, 2)]
     """
-    found = []
+    found, types = [], {} if shape is None else get_type_hints(shape)
     for text in keys.split():
-        shape, _, fold = text.partition("/")
-        named, _, own_kind = shape.removesuffix("?").partition(":")
+        form, _, own_path = text.partition("@")
+        form, _, fold = form.partition("/")
+        named, _, own_kind = form.removesuffix("?").partition(":")
         key, given, title = named.partition("=")
-        title = (title if given else attribute_of(key)).replace("_", " ")
-        places = {"shown": fold != "hidden", "spare": shape.endswith("?"), "fold": int(fold) if fold.isdigit() else 0}
-        found.append(Column(title, key, own_kind or kind, **places))  # type: ignore[arg-type]
+        name = attribute_of(key)
+        names = own_path.split(".") if own_path else [path, name] if path else []
+        found.append(
+            Column(
+                (title if given else name).replace("_", " "),
+                key,
+                own_kind or (_kind(key, types[name]) if name in types else kind),  # type: ignore[arg-type]
+                shown=fold != "hidden" and key not in hidden,
+                spare=form.endswith("?"),
+                fold=int(fold) if fold.isdigit() else 0,
+                of=of.get(key) or (partial(_part, names) if names else None),
+            )
+        )
     return tuple(found)
 
 
-def columns_of(shape: type[Struct], keys: str, *, path: str = "", hidden: Collection[str] = ()) -> tuple[Column, ...]:
-    """Columns of a Struct's fields (`columns_from`), whose types decide the kind; `path` is the item's attribute."""
-    types, columns = get_type_hints(shape), []
-    for column in columns_from(keys):
-        key, name = column.key, attribute_of(column.key)
-        of_text = types[name] in (str, str | None)
-        kind: Kind = "text" if of_text else "ms" if key.endswith("Ms") else "share" if key == "share" else "number"
-        of = attrgetter(f"{path}.{name}") if path else None
-        columns.append(replace(column, kind=kind, shown=key not in hidden, of=of))
-    return tuple(columns)
+def columns_of(shape: type[Struct], keys: str, **more: Any) -> tuple[Column, ...]:
+    """Columns of a Struct's fields (`columns_from`)."""
+    return columns_from(keys, shape=shape, **more)
+
+
+def _kind(key: str, kind_of_field: object) -> Kind:
+    of_text = kind_of_field in (str, str | None)
+    return "text" if of_text else "ms" if key.endswith("Ms") else "share" if key.lower().endswith("share") else "number"
+
+
+def _part(path: Sequence[str], item: Any) -> Any:
+    for name in path:
+        item = None if item is None else getattr(item, name)
+    return item
 
 
 def rows_of(columns: Iterable[Column], items: Iterable[object]) -> tuple[tuple[Cell, ...], ...]:

@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from rmqlb.model.configuration import ENDPOINT, ConfigFile, Context, Layer, Setting, Value
 from rmqlb.model.result import counted
-from rmqlb.views.columns import Cell, Column, columns_from
+from rmqlb.views.columns import Cell, columns_from
 from rmqlb.views.report import Report, Section, section_of
 
 
@@ -111,17 +111,13 @@ def _cell(value: Value | None) -> Cell:
     return value
 
 
-_LIST = (
-    Column("", "active", of=lambda entry: "*" if entry.active else ""),
-    Column("context", "context", of=lambda entry: entry.name),
-    Column("source", "source"),
-    Column("account", "account", of=lambda entry: entry.user or entry.access_key),
-    *columns_from("secret line:number"),
+_LIST = columns_from(
+    "active= context source account secret line:number",
+    active=lambda entry: "*" if entry.active else "",
+    context=lambda entry: entry.name,
+    account=lambda entry: entry.user or entry.access_key,
 )
-_ONE = (Column("key", "key"), Column("value", "value"), Column("line", "line", "number"))
-_SETTINGS = (
-    Column("setting", "key"),
-    Column("value", "value", of=lambda setting: _cell(setting.value)),
-    Column("layer", "layer"),
-    Column("set by", "origin", of=_origin),
+_ONE = columns_from("key value line:number")
+_SETTINGS = columns_from(
+    "key=setting value layer origin=set_by", value=lambda setting: _cell(setting.value), origin=_origin
 )

@@ -4,8 +4,6 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from operator import attrgetter
-from typing import TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -13,17 +11,16 @@ from msgspec.structs import replace
 from rmqlb.model.diagnosis import (
     MORE_SAMPLES,
     SECOND_SAMPLE,
-    WORDS,
     Diagnosis,
     DiagnosisOfGroups,
     Evidence,
     GroupCounts,
     GroupFinding,
-    RuleWords,
 )
 from rmqlb.model.message_queue import queue_ranges
 from rmqlb.model.result import INFO, are, at_least, counted, have, named, of_all
-from rmqlb.views.columns import QUEUE_COLUMNS, Cell, Column, columns_from, columns_of, rows_of
+from rmqlb.views.columns import QUEUE_COLUMNS, Cell, Column, columns_from, rows_of
+from rmqlb.views.explanations import RuleWords, rule_words
 from rmqlb.views.numbers import duration
 from rmqlb.views.of_groups import of_groups, statuses
 from rmqlb.views.report import BETWEEN, Block, Part, Report, Rows, Section, first_places, section_of
@@ -36,8 +33,6 @@ _MOST_STACK = 12
 _RANGES = 6
 _FRACTION = re.compile(r"\.\d+(?=Z$)")  # of a second, which is too exact for people
 _FINDING = Column("finding", "code")
-Key = TypeVar("Key")
-Value = TypeVar("Value")
 
 
 def diagnosis_report(found: Diagnosis, *, live: bool = False, with_name: bool = False) -> Report:
@@ -104,16 +99,15 @@ def diagnoses_report(whole: DiagnosisOfGroups, *, live: bool = False) -> Report:
 
 
 def _groups(groups: Sequence[Diagnosis]) -> Section:
-    columns = (
-        *columns_from("status=:sign group:name outcome/hidden"),
-        Column("consumers", "consumers", "number", fold=4, of=attrgetter("counts.consumers")),
-        Column("queues", "queues", "number", fold=3, of=attrgetter("counts.queues")),
-        *columns_of(GroupCounts, "unassigned?/1 duplicateOwners?/2", path="counts"),
-        Column("lag", "lagText", "number", of=lambda each: _lag_text(each.counts)),
-        *columns_of(GroupCounts, "lag lagAtLeast=at_least", path="counts", hidden=("lag", "lagAtLeast")),
-        Column("findings", "findings", shown=False, of=lambda each: " ".join(_by_code(each.findings))),
-        Column("unknown", "unknown", "number", shown=False, of=lambda each: len(each.unknown)),
-        Column("diagnosis", "diagnosis", "headline", of=_diagnosis),
+    columns = columns_from(
+        "status=:sign group:name outcome:text/hidden consumers/4@counts.consumers queues/3@counts.queues "
+        "unassigned?/1@counts.unassigned duplicateOwners?/2@counts.duplicate_owners lagText=lag lag/hidden@counts.lag "
+        "lagAtLeast=at_least/hidden@counts.lag_at_least findings:text/hidden unknown/hidden diagnosis:headline",
+        "number",
+        lagText=lambda each: _lag_text(each.counts),
+        findings=lambda each: " ".join(_by_code(each.findings)),
+        unknown=lambda each: len(each.unknown),
+        diagnosis=_diagnosis,
     )
     return section_of("groups", "groups", columns, groups)
 
@@ -164,7 +158,10 @@ def sentence(found: Diagnosis, missing: Mapping[str, tuple[int, str]] | None = N
 
 
 def _by_code(findings: Iterable[GroupFinding]) -> dict[str, list[GroupFinding]]:
-    return _grouped((each.code, each) for each in findings)
+    groups: dict[str, list[GroupFinding]] = {}
+    for each in findings:
+        groups.setdefault(each.code, []).append(each)
+    return groups
 
 
 def _bad_owners(counts: GroupCounts) -> Iterator[str]:
@@ -180,7 +177,7 @@ def _also(others: Sequence[Sequence[GroupFinding]]) -> str:
 
 
 def _words(code: str) -> RuleWords:
-    return WORDS.get(code) or RuleWords(f"no {code}", code)
+    return rule_words().get(code) or RuleWords(f"no {code}", code)
 
 
 def _found(findings: Sequence[GroupFinding], found: Diagnosis) -> str:
@@ -243,15 +240,11 @@ def _samples_text(found: Diagnosis) -> str:
 
 
 def _findings(found: Diagnosis, *, with_name: bool) -> Section:
-    columns = (
-        Column("", "severity", "sign"),
-        _FINDING,
-        Column("topic", "topic"),
-        Column("queues", "queues", "number", of=lambda finding: len(finding.queues)),
-        Column("consumers", "consumers", of=lambda finding: " ".join(finding.consumers)),
-        *columns_from("consequence remedy", "prose"),
-        Column("explains all", "reproduces", of=lambda finding: getattr(finding.explains, "reproduces", None)),
-        Column("fixes all", "fixesAll", of=lambda finding: getattr(finding.explains, "fixes_all", None)),
+    columns = columns_from(
+        "severity=:sign code=finding topic queues:number consumers consequence:prose remedy:prose "
+        "reproduces=explains_all@explains.reproduces fixesAll=fixes_all@explains.fixes_all",
+        queues=lambda finding: len(finding.queues),
+        consumers=lambda finding: " ".join(finding.consumers),
     )
     causes = len({each.code for each in found.findings if _is_cause(each)})
     blocks = tuple(
@@ -294,19 +287,15 @@ def _parts(finding: GroupFinding, found: Diagnosis, causes: int) -> Iterator[Par
     for stacks in found.stacks or ():
         if stacks.client_id in finding.consumers and finding.code == "blocked-consumer":
             lines = [line for thread in stacks.threads for line in thread.splitlines()]
-            yield _lines("stacks", lines or ["no consume thread is running"], _MOST_STACK)
+            yield _line("stacks", *(lines or ["no consume thread is running"]), most=_MOST_STACK)
     if finding.remedy:
         yield _line("remedy", finding.remedy)
     if after := _afterwards(finding, found.counts.queues):
         yield _line("afterwards", after)
 
 
-def _lines(label: str, texts: Iterable[str], most: int | None = None) -> Part:
+def _line(label: str, *texts: str, most: int | None = None) -> Part:
     return Part(label, tuple((text, "") for text in texts), most)
-
-
-def _line(label: str, text: str) -> Part:
-    return _lines(label, (text,))
 
 
 def _fact(evidence: Evidence) -> str:
@@ -365,13 +354,6 @@ def _rules(found: Diagnosis) -> Section:
     rows += [("inOrder", code, "inOrder", _words(code).in_order) for code in found.checked]
     rows += [("info", each.code, "notApplicable", each.reason) for each in found.not_applicable]
     return Section("rules", "rules", columns, tuple(rows), named_only=True)
-
-
-def _grouped(pairs: Iterable[tuple[Key, Value]]) -> dict[Key, list[Value]]:
-    groups: dict[Key, list[Value]] = {}
-    for key, value in pairs:
-        groups.setdefault(key, []).append(value)
-    return groups
 
 
 def _evidence(found: Diagnosis) -> Section:

@@ -189,12 +189,8 @@ def _topic_row(topic: TopicDiff, groups: Sequence[GroupDiff]) -> tuple[Cell, ...
 def _lag(groups: Sequence[GroupDiff]) -> Section:
     """Groups whose offsets differ; people see those whose lag grew most."""
     moved = [group for group in groups if any((group.lag_growth, group.produced, group.consumed, group.offsets_back))]
-    columns = (
-        Column("group", "group"),
-        Column("lag before", "lagBefore", "number", of=lambda group: group.before and group.before.lag),
-        Column("lag after", "lagAfter", "number", of=lambda group: group.after and group.after.lag),
-        *columns_from("lagGrowth=growth produced consumed offsetsBack?", "number"),
-    )
+    keys = "group:text lagBefore@before.lag lagAfter@after.lag lagGrowth=growth produced consumed offsetsBack?"
+    columns = columns_from(keys, "number")
     growths = [max(group.lag_growth or 0, 0) + group.offsets_back for group in moved]
     shown = worst(growths, min(_MOST_LAGGING, sum(growth > 0 for growth in growths)))
     section = section_of("lag", "lag", columns, moved, heads=1, brief=shown, chosen="where it grew most")
@@ -204,14 +200,19 @@ def _lag(groups: Sequence[GroupDiff]) -> Section:
 def _queue_table(name: str, title: str, queues: Sequence[QueueOfGroup]) -> Section:
     found: list[QueueDiff] = [queue for _, queue in queues]
     predicted = any(queue.predicted_after not in (None, queue.owners_after) for queue in found)
+    hidden = [] if predicted else ["predictedAfter"]
+    hidden += [] if any(queue.change != "moved" for queue in found) else ["change"]
     columns = (
         *QUEUE_COLUMNS,
-        Column("before", "ownersBefore", "clients", of=lambda queue: _owners(queue.owners_before)),
-        Column("after", "ownersAfter", "clients", of=lambda queue: _owners(queue.owners_after)),
-        Column("predicted", "predictedAfter", "clients", shown=predicted),
-        Column("change", "change", "change", fold=3, shown=any(queue.change != "moved" for queue in found)),
-        Column("explained by", "how", of=_explained_by),
-        Column("causes", "causes", shown=False, of=lambda queue: ", ".join(queue.causes)),
+        *columns_from(
+            "ownersBefore=before:clients ownersAfter=after:clients predictedAfter=predicted:clients change:change/3 "
+            "how=explained_by causes/hidden",
+            hidden=hidden,
+            ownersBefore=lambda queue: _owners(queue.owners_before),
+            ownersAfter=lambda queue: _owners(queue.owners_after),
+            how=_explained_by,
+            causes=lambda queue: ", ".join(queue.causes),
+        ),
         Column("basis", "basis", quiet=True),
         *columns_from("lagBefore?/1 lagAfter?/2", "number"),
     )

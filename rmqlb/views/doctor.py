@@ -5,18 +5,15 @@ from collections.abc import Sequence
 
 from rmqlb.model.doctor import SourceCheck, SourceStep
 from rmqlb.model.result import counted, named, of_all
-from rmqlb.views.columns import Column, columns_from
+from rmqlb.views.columns import columns_from
 from rmqlb.views.report import Report, section_of
 
 _SIGNS = {"works": "inOrder", "fails": "error", "notTried": "unknown"}
 _MOST_STEPS = 20
 _OF_BROKERS = ("broker", "permissions", "clock")
 _GRAVE = {"works": "inOrder", "partly": "warning", "fails": "error"}
-_STEPS = (
-    Column("", "status", "sign", of=lambda each: _SIGNS[each.status]),
-    *columns_from("step server"),
-    *columns_from("result", kind="prose"),
-    *columns_from("remedy/hidden code/hidden"),
+_STEPS = columns_from(
+    "status=:sign step server result:prose remedy/hidden code/hidden", status=lambda each: _SIGNS[each.status]
 )
 
 

@@ -2,6 +2,7 @@
 
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from importlib.resources import files
 from typing import Annotated, Literal
 
@@ -9,7 +10,7 @@ from msgspec import Struct
 
 from rmqlb.decoding import convert
 from rmqlb.views.columns import columns_from
-from rmqlb.views.report import Report, Section
+from rmqlb.views.report import Report, section_of
 
 _CATALOGUE = "explanations.toml"
 _KINDS = {"finding": "a finding", "error": "an error", "exit": "an exit code"}
@@ -24,6 +25,20 @@ class Explanation(Struct, frozen=True, kw_only=True, rename="camel", forbid_unkn
     means: Annotated[str, "the meaning, a sentence"]
     why: Annotated[str, "the cause"]
     todo: Annotated[str, "the remedy"]
+
+
+class RuleWords(Struct, frozen=True, rename="camel"):
+    """The words of a finding of a diagnosis (`findings.toml`)."""
+
+    in_order: str
+    found: str
+    queues: str = ""
+
+
+@cache
+def rule_words() -> dict[str, RuleWords]:
+    text = files("rmqlb.views").joinpath("findings.toml").read_text(encoding="utf-8")
+    return convert(tomllib.loads(text), dict[str, RuleWords])
 
 
 class Explanations(Struct, frozen=True):
@@ -46,9 +61,8 @@ def explanation_report(
 ) -> Report:
     chosen = tuple(catalogue[code] for code in codes)
     columns = columns_from("code kind/1 exitCode:number/hidden means=it_means:prose why/hidden todo/hidden")
-    rows = tuple((one.code, one.kind, one.exit_code, one.means, one.why, one.todo) for one in chosen)
     named_only = for_people and len(chosen) == 1
-    section = Section("explanations", "codes", columns, rows, heads=1, named_only=named_only)
+    section = section_of("explanations", "codes", columns, chosen, heads=1, named_only=named_only)
     more = "rmqlb explain lists all codes" if named_only else ""
     return Report("rmqlb/explanations", Explanations(chosen), _facts(chosen), (section,), more=more)
 

@@ -19,7 +19,7 @@ import msgspec
 from msgspec import Struct
 
 from rmqlb.model.result import FORMAT_VERSION, annotated_figures
-from rmqlb.views.columns import Cell, Column, columns_from
+from rmqlb.views.columns import Cell, columns_from
 from rmqlb.views.envelope import Envelope, PrintedResult
 from rmqlb.views.report import Report, Section, section_of
 
@@ -153,10 +153,9 @@ class Schemas(Struct, frozen=True):
 
 
 def schemas_report(results: Sequence[PrintedResult]) -> Report:
-    columns = (
-        *columns_from("schema formatVersion/hidden"),
-        Column("commands", "commands", fold=1, of=lambda schema: ", ".join(schema.commands)),
-        Column("what it is", "meaning", "prose"),
+    columns = columns_from(
+        "schema formatVersion/hidden commands/1 meaning=what_it_is:prose",
+        commands=lambda schema: ", ".join(schema.commands),
     )
     schemas = tuple(ResultSchema(each.name, FORMAT_VERSION, each.commands, meaning(each)) for each in results)
     facts = (f"{len(schemas)} results have a JSON Schema; rmqlb schema COMMAND prints that of the command's -o json",)

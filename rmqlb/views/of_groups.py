@@ -3,7 +3,7 @@
 Scripts read one group after the other: all tables of each group in plain, one table for all groups in CSV.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from rmqlb.model.diagnosis import DiagnosisSummary
 from rmqlb.model.groups import OverviewSummary
 from rmqlb.views.columns import Cell, Column
-from rmqlb.views.report import Report, Rows, Section, first_places, labels
+from rmqlb.views.report import Report, Rows, Section, first_places
 
 _GROUP = Column("group", "group")
 _GRAVE = ("error", "warning", "lagging", "unknown", "offline", "info", "", "inOrder")
@@ -32,7 +32,6 @@ def of_groups(
     `groups` has a line each, in the order of `parts`; `order` sorts the worst group first, by default by the severity
     of its report; `beside` are tables below `groups`.
     """
-    shown = labels(dict.fromkeys(client_id for _, report in parts for client_id in report.labels))
     kinds = {section.name: section for _, report in reversed(parts) for section in _tables(report)}
     details = [line for _, report in parts for line in (*report.facts, *(f"  {line}" for line in report.closing))]
     graves = [report.grave for _, report in parts]
@@ -42,8 +41,7 @@ def of_groups(
         data=data,
         facts=tuple(facts),
         details=tuple(details),
-        sections=(_worst_first(groups, order or [(rank(grave),) for grave in graves]), *beside, *_each(parts, shown)),
-        labels=shown,
+        sections=(_worst_first(groups, order or [(rank(grave),) for grave in graves]), *beside, *_each(parts)),
         rows=_rows(parts),
         tables=(*(_joined(parts, section) for section in kinds.values()), groups, *beside),
         grave=min(graves, key=rank),
@@ -76,10 +74,11 @@ def _worst_first(groups: Section, order: Sequence[tuple[float, ...]]) -> Section
     return replace(groups, rows=rows, brief=first_places(len(rows), _MOST_GROUPS))
 
 
-def _each(parts: Sequence[tuple[str, Report]], shown: Mapping[str, str]) -> Iterator[Section]:
+def _each(parts: Sequence[tuple[str, Report]]) -> Iterator[Section]:
     for name, report in parts:
         for section in report.sections:
-            on_screen, titled = section.audience == "screen", _titled(name, section, shown)
+            titled = replace(section, title=f"{name}: {section.title}" if section.title else "")
+            on_screen = section.audience == "screen"
             yield replace(titled, named_only=True) if on_screen else replace(titled, audience="scripts")
 
 
@@ -87,20 +86,6 @@ def _tables(report: Report) -> tuple[Section, ...]:
     tables = report.sections if report.tables is None else report.tables
     names = {section.name for section in tables if section.audience != "screen"}
     return tuple(each for each in (*tables, *report.sections) if each.audience != "screen" or each.name not in names)
-
-
-def _titled(group: str, section: Section, shown: Mapping[str, str]) -> Section:
-    titled = replace(section, title=f"{group}: {section.title}" if section.title else "")
-    kinds = {column.kind: place for place, column in enumerate(section.columns)}
-    ids = [place for place, column in enumerate(section.columns) if column.key == "clientId"]
-    if "label" not in kinds or not ids:
-        return titled
-    at, client = kinds["label"], ids[0]
-
-    def relabelled(row: tuple[Cell, ...]) -> tuple[Cell, ...]:
-        return (*row[:at], int(shown[str(row[client])].removeprefix("#")), *row[at + 1 :])
-
-    return replace(titled, rows=tuple(relabelled(row) for row in section.rows))
 
 
 def _joined(parts: Sequence[tuple[str, Report]], kind: Section) -> Section:

@@ -1,10 +1,9 @@
 from collections.abc import Iterator, Sequence
-from operator import attrgetter
 
 from rmqlb.model.plan import Rollout, RolloutChoice
 from rmqlb.model.result import ERROR, WARNING, counted, messages
 from rmqlb.model.simulate_rebalance import FigureSpread
-from rmqlb.views.columns import NOT_THERE, Column, columns_from, columns_of
+from rmqlb.views.columns import NOT_THERE, columns_from, columns_of
 from rmqlb.views.numbers import about, duration
 from rmqlb.views.report import BETWEEN, Report, Section, first_places, labels, section_of
 
@@ -82,29 +81,20 @@ def _costs(choice: RolloutChoice) -> Iterator[str]:
 
 
 def _choices(choices: Sequence[RolloutChoice]) -> Section:
-    def spread(title: str, key: str, field: str) -> Column:
-        return Column(title, key, "ms", shown=bool(title), of=attrgetter(f"figures.{field}"))
-
-    columns = (
-        *columns_of(RolloutChoice, "orderName=order atOnce pauseMs=every"),
-        Column("away", "downMs", "ms", shown=len({choice.down_ms for choice in choices}) > 1),
-        Column("takes", "takesMs", "ms"),
-        spread("longest gap", "longestGapP95Ms", "longest_gap_ms.p95"),
-        spread("", "longestGapMaxMs", "longest_gap_ms.max"),
-        spread("total", "totalGapP95Ms", "total_gap_ms.p95"),
-        spread("longest overlap", "longestOverlapP95Ms", "longest_overlap_ms.p95"),
-        spread("", "longestOverlapMaxMs", "longest_overlap_ms.max"),
-        spread("total", "totalOverlapP95Ms", "total_overlap_ms.p95"),
-        Column(
-            "redelivered",
-            "redeliveredMax",
-            "number",
-            shown=all(each.figures.redelivered for each in choices),
-            of=lambda choice: choice.figures.redelivered and choice.figures.redelivered.max,
-        ),
-        Column("converged", "converged", "number", shown=any(each.converged < each.trials for each in choices)),
-        Column("", "trials", "number", shown=False),
-        Column("", "best", shown=False, of=lambda choice: "best" if choice.best else ""),
+    hidden = [] if len({choice.down_ms for choice in choices}) > 1 else ["downMs"]
+    hidden += [] if all(each.figures.redelivered for each in choices) else ["redeliveredMax"]
+    hidden += [] if any(each.converged < each.trials for each in choices) else ["converged"]
+    columns = columns_of(
+        RolloutChoice,
+        "orderName=order atOnce pauseMs=every downMs=away takesMs=takes "
+        "longestGapP95Ms=longest_gap:ms@figures.longest_gap_ms.p95 "
+        "longestGapMaxMs=:ms/hidden@figures.longest_gap_ms.max totalGapP95Ms=total:ms@figures.total_gap_ms.p95 "
+        "longestOverlapP95Ms=longest_overlap:ms@figures.longest_overlap_ms.p95 "
+        "longestOverlapMaxMs=:ms/hidden@figures.longest_overlap_ms.max "
+        "totalOverlapP95Ms=total:ms@figures.total_overlap_ms.p95 "
+        "redeliveredMax=redelivered:number@figures.redelivered.max converged trials=/hidden best=:text/hidden",
+        hidden=hidden,
+        best=lambda choice: "best" if choice.best else "",
     )
     title = "ways tried, best first (p95 of gaps and overlaps, per queue and summed over queues)"
     return section_of("choices", title, columns, choices, heads=1, first=_MOST_CHOICES, audience="scripts")
@@ -122,10 +112,10 @@ def _order(rollout: Rollout, best: RolloutChoice) -> Section:
 
 
 def _stages(rollout: Rollout) -> Section:
-    columns = (
-        Column("changed", "changed", "number"),
-        Column("next", "nextId", "clients", of=lambda stage: NOT_THERE if stage.next_id is None else stage.next_id),
-        *columns_from("duplicateOwners unassigned", "number"),
+    columns = columns_from(
+        "changed nextId=next:clients duplicateOwners unassigned",
+        "number",
+        nextId=lambda stage: NOT_THERE if stage.next_id is None else stage.next_id,
     )
     title = f"stages at rest, while {rollout.strategy_before} and {rollout.strategy_after} are mixed"
     return section_of("stages", title, columns, rollout.stages, heads=2, first=_MOST_STAGES, audience="scripts")

@@ -35,8 +35,10 @@ _STEP = Column("step", "number", "number")
 
 
 def topic_plan_report(plan: TopicChangePlan) -> Report:
-    checked = () if plan.checked is None else (_checked(plan.checked),)
-    sections = (*checked, _steps_screen(plan), _steps(plan), *_tables(plan))
+    sections = (_steps_screen(plan), _steps(plan), *_tables(plan))
+    if (checked := plan.checked) is not None:
+        columns = columns_from("kind=wait_for holds found:prose")
+        sections = (section_of("checked", f"step {checked.number}", columns, checked.conditions), *sections)
     grave = WARNING if plan.checked is not None and not plan.checked.holds else ""
     return Report("rmqlb/topic-plan", plan, tuple(_facts(plan)), sections, grave=grave, closing=tuple(_closing(plan)))
 
@@ -155,11 +157,8 @@ def _effects(step: Step) -> Iterator[str]:
 
 
 def _steps(plan: TopicChangePlan) -> Section:
-    columns = (
-        _STEP,
-        *columns_from("kind=what done estimatedMs=estimated:ms"),
-        *columns_from("readableQueues=readable writableQueues=writable", "number"),
-    )
+    keys = "number=step kind=what:text done:text estimatedMs=estimated:ms readableQueues=readable "
+    columns = columns_from(keys + "writableQueues=writable", "number")
     return section_of("steps", "steps", columns, plan.steps, audience="scripts")
 
 
@@ -169,21 +168,21 @@ def _tables(plan: TopicChangePlan) -> Iterator[Section]:
         rows = tuple((step.number, *row) for step in plan.steps for row in rows_of(columns, items(step)))
         return Section(name, title, (_STEP, *columns), rows)
 
-    commands = Column("broker", "brokerName"), Column("command", "text", "prose")
-    waits = Column("wait for", "kind"), Column("queues", "queues", "prose", of=lambda wait: _queues(wait.queues))
-    for found in (
-        table("commands", "commands to copy", commands, lambda step: step.commands),
-        table("waits", "conditions to wait for", waits, lambda step: step.wait_for),
-    ):
-        yield replace(found, audience="scripts")
-    groups = (
-        *columns_of(GroupEffect, "group strategy moved added removed unassigned idle imbalance skipped firstLost"),
-        *columns_of(GroupEffect, "lagRemoved=unread,_removed outOfOrderUnheld=out_of_order"),
+    commands = columns_from("brokerName=broker text=command:prose")
+    waits = columns_from("kind=wait_for queues:prose", queues=lambda wait: _queues(wait.queues))
+    yield replace(table("commands", "commands to copy", commands, lambda step: step.commands), audience="scripts")
+    yield replace(table("waits", "conditions to wait for", waits, lambda step: step.wait_for), audience="scripts")
+    groups = columns_of(
+        GroupEffect,
+        "group strategy moved added removed unassigned idle imbalance skipped firstLost lagRemoved=unread,_removed "
+        "outOfOrderUnheld=out_of_order",
     )
-    keys = (
-        *(Column("SDK", "sdk", of=itemgetter(0)), Column("key", "key", of=lambda each: each[1].key)),
-        Column("from", "queue", of=lambda each: _queue(each[1].queue)),
-        Column("to", "queueAfter", of=lambda each: _queue(each[1].queue_after)),
+    keys = columns_from(
+        "sdk=SDK key queue=from queueAfter=to",
+        sdk=itemgetter(0),
+        key=lambda each: each[1].key,
+        queue=lambda each: _queue(each[1].queue),
+        queueAfter=lambda each: _queue(each[1].queue_after),
     )
     moved = [(of.sdk, key) for step in plan.steps for of in step.keys for key in of.keys]
     brokers = columns_of(BrokerQueues, "brokerName=broker readQueueNums=readable writeQueueNums=writable perm")
@@ -197,8 +196,3 @@ def _tables(plan: TopicChangePlan) -> Iterator[Section]:
 
 def _queue(queue: QueueName | None) -> Cell:
     return None if queue is None else f"{queue.broker_name} {queue.queue_id}"
-
-
-def _checked(checked: StepCheck) -> Section:
-    columns = columns_from("kind=wait_for holds found:prose")
-    return section_of("checked", f"step {checked.number}", columns, checked.conditions)

@@ -1,8 +1,5 @@
 from collections.abc import Iterator, Sequence
 
-from msgspec import Struct
-
-from rmqlb.model.group_scenario import Event
 from rmqlb.model.recording import (
     DIFFERENCES,
     OUTCOMES,
@@ -32,34 +29,13 @@ _ALIGNED = {
 _ENDED = {"converged": "", "time": "", "interrupted": "interrupted, "}
 
 
-class RecordedGroup(Struct, frozen=True):
-    """A recording for the pictures of groups over time; times in microseconds."""
-
-    client_ids: tuple[str, ...]
-    events: tuple[Event, ...]
-    end_us: int
-    queues: tuple[QueueRecording, ...]
-    broadcasting: bool = False
-
-
-def recorded_group(recording: Recording) -> RecordedGroup:
-    """The recording for a picture; a consumer joins or leaves when first observed."""
-    events = [
-        Event("join" if change.change == "joined" else "leave", max(change.to_ms, 0) * 1000, change.client_id)
-        for change in recording.consumer_changes
-    ]
-    client_ids = tuple(consumer.client_id for consumer in recording.consumers)
-    return RecordedGroup(client_ids, tuple(events), recording.end_ms * 1000, recording.queues)
-
-
 def recording_report(recording: Recording) -> Report:
-    group, compared = recorded_group(recording), recording.comparison
-    changes, ids = _changes(recording), group.client_ids
+    compared, changes, ids = recording.comparison, _changes(recording), recording.client_ids
     differences, comparison = (None, None) if compared is None else _comparison(compared)
     first = () if differences is None or not differences.rows else (differences,)
     consumers, queues = _consumers(recording.consumers), (_queues(recording.queues), _intervals(recording.queues))
     last = (*(() if comparison is None else (comparison,)), _summary(recording.figures))
-    sections = (*first, timeline_section(group), consumers, changes, *queues, *last)
+    sections = (*first, timeline_section(recording), consumers, changes, *queues, *last)
     names = symbols(ids) if len(ids) <= len(SYMBOLS) else labels(ids)
     tables = (changes, *(section for section in sections if section is not changes))
     facts, grave, closing = _facts(recording), _gravity(recording), _settings(recording)
@@ -152,11 +128,8 @@ def _against(compared: RecordingComparison) -> str:
 
 
 def _changes(recording: Recording) -> Section:
-    columns = (
-        *columns_of(OwnerChange, "fromMs=from toMs=to"),
-        Column("change", "change"),
-        Column("consumer", "clientId", "clients", of=lambda change: (change.client_id,)),
-    )
+    keys = "fromMs=from toMs=to change:text clientId=consumer:clients"
+    columns = columns_of(OwnerChange, keys, clientId=lambda change: (change.client_id,))
     rows = tuple(
         (*cells, queue.topic, queue.broker_name, queue.queue_id)
         for queue, change in recording.changes
@@ -170,11 +143,10 @@ def _changes(recording: Recording) -> Section:
 def _consumers(found: Sequence[ConsumerRecording]) -> Section:
     letters = symbols([each.client_id for each in found])
     events = {each.client_id: _events(each) for each in found}
+    keys = "clientId=consumer queuesBefore=before queuesAfter=after gained lost events:text?"
     columns = (
         Column("", "letter", styles=letter_styles(letters), of=lambda each: letters[each.client_id]),
-        Column("consumer", "clientId"),
-        *columns_of(ConsumerRecording, "queuesBefore=before queuesAfter=after gained lost"),
-        Column("events", "events", spare=True, of=lambda each: events[each.client_id]),
+        *columns_of(ConsumerRecording, keys, events=lambda each: events[each.client_id]),
     )
     brief = worst([each.gained + each.lost + len(each.changes) + len(each.silences) for each in found], _MOST_ROWS)
     return section_of("consumers", "consumers: queues before and after", columns, found, heads=2, brief=brief)
@@ -189,17 +161,20 @@ def _events(each: ConsumerRecording) -> str:
 def _queues(queues: Sequence[QueueRecording]) -> Section:
     columns = (
         *QUEUE_COLUMNS,
-        *columns_from("ownersBefore=before ownersAfter=after", "clients"),
-        Column("changes", "changes", "number", of=lambda queue: len(queue.changes)),
-        *columns_of(QueueRecording, "longestGapAtLeastMs=longest_gap,_at_least longestGapAtMostMs=at_most"),
-        *columns_of(QueueRecording, "longestOverlapAtLeastMs=longest_overlap,_at_least longestOverlapAtMostMs=at_most"),
+        *columns_of(
+            QueueRecording,
+            "ownersBefore=before:clients ownersAfter=after:clients changes longestGapAtLeastMs=longest_gap,_at_least "
+            "longestGapAtMostMs=at_most longestOverlapAtLeastMs=longest_overlap,_at_least "
+            "longestOverlapAtMostMs=at_most",
+            changes=lambda queue: len(queue.changes),
+        ),
     )
     brief = worst([len(queue.changes) + queue.longest_bad_ms for queue in queues], _MOST_ROWS)
     return section_of("queues", "queues", columns, queues, heads=3, named_only=True, brief=brief)
 
 
 def _intervals(queues: Sequence[QueueRecording]) -> Section:
-    columns = (*columns_of(RecordedInterval, "fromMs=from toMs=to"), *columns_from("state owners:clients"))
+    columns = columns_of(RecordedInterval, "fromMs=from toMs=to state:text owners:clients")
     rows = tuple(
         (queue.topic, queue.broker_name, queue.queue_id, *row)
         for queue in queues
@@ -210,10 +185,13 @@ def _intervals(queues: Sequence[QueueRecording]) -> Section:
 
 _COMPARED = (
     *QUEUE_COLUMNS,
-    Column("outcome", "outcome", of=lambda queue: _OUTCOMES[queue.outcome]),
-    Column("predicted", "ownersPredicted", "clients", of=lambda queue: queue.owners_predicted or NOT_THERE),
-    Column("seen", "ownersAfter", "clients"),
-    *columns_of(QueueComparison, "predictedFromMs=predicted_from predictedToMs=to seenFromMs=seen_from seenToMs=to"),
+    *columns_of(
+        QueueComparison,
+        "outcome ownersPredicted=predicted:clients ownersAfter=seen:clients "
+        "predictedFromMs=predicted_from predictedToMs=to seenFromMs=seen_from seenToMs=to",
+        outcome=lambda queue: _OUTCOMES[queue.outcome],
+        ownersPredicted=lambda queue: queue.owners_predicted or NOT_THERE,
+    ),
 )
 
 

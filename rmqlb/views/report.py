@@ -37,7 +37,7 @@ class Part(Struct, frozen=True):
     label: str
     lines: tuple[tuple[str, str], ...]  # texts, each with a text at its right
     most: int | None = None  # lines that people see without `--all`; None is all
-    is_command: bool = False  # the lines are shell commands: never cut, and broken for a shell
+    is_command: bool = False  # the lines are shell commands: never cut nor broken
 
 
 class Block(Struct, frozen=True):

@@ -84,13 +84,13 @@ def _brokers(route: TopicRouteData) -> Iterator[RouteBroker]:
 def route_report(sightings: Sequence[RouteSighting]) -> Report:
     topics = tuple(map(_topic, sightings))
     topic = Column("topic", "topic", quiet=True)
-    columns = (
-        *columns_from("brokerName=broker cluster/2 permText=perm readQueueNums=readable:number"),
-        *columns_from("writeQueueNums=writable:number"),
-        Column("master", "master", of=lambda broker: broker.broker_addrs.get("0") or "none"),
-        Column(
-            "slaves", "slaves", fold=1, of=_slaves, shown=any(_slaves(b) != "none" for t in topics for b in t.brokers)
-        ),
+    with_slaves = any(_slaves(broker) != "none" for route in topics for broker in route.brokers)
+    columns = columns_from(
+        "brokerName=broker cluster/2 permText=perm readQueueNums=readable:number writeQueueNums=writable:number master "
+        "slaves/1",
+        hidden=() if with_slaves else ("slaves",),
+        master=lambda broker: broker.broker_addrs.get("0") or "none",
+        slaves=_slaves,
     )
     listed = tuple((route.topic, *row) for route in topics for row in rows_of(columns, route.brokers))
     brokers = Section("brokers", "brokers", (topic, *columns), listed, heads=2)

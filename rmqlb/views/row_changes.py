@@ -9,18 +9,14 @@ from rmqlb.views.envelope import Error
 from rmqlb.views.report import Rows
 
 Row = Mapping[str, Any]
+RowChange = Literal["first", "added", "changed", "removed", "stale", "fresh"]
 
 
 class ChangeLine(Struct, frozen=True):
-    """A difference from the sample before, a line of `--watch` in a pipe.
-
-    Attributes:
-        change: first (a row of the first look), added, changed or removed; stale when a look failed, and fresh when one
-            succeeds again.
-    """
+    """A difference from the sample before, a line of `--watch` in a pipe."""
 
     at: Annotated[str, "when it was seen, ISO-8601 in UTC"]
-    change: Literal["first", "added", "changed", "removed", "stale", "fresh"]
+    change: Annotated[RowChange, "first look, added, changed, removed; stale after a failed look, then fresh"]
     row: Annotated[Row | None, "the row now, as -o jsonl of the command shows it; null when there is none"] = None
     was: Annotated[Row | None, "the row before; null when there was none"] = None
     error: Annotated[Error | None, "why it is stale; null otherwise"] = None

@@ -11,14 +11,13 @@ from rmqlb.views.numbers import percent
 from rmqlb.views.report import Report, Rows, Section, first_places, section_of
 
 _MOST_KEYS = 20
-_MOST_COLUMNS = 6
 _MOST_PAIRS = 5
 _GRPC = "gRPC"
 _GRPC_LINES = {
     "cluster": "gRPC: the Proxy picks the queue by the message group, for every SDK (--proxy-mode cluster)",
     "local": "gRPC: the SDK picks the broker, and the Proxy in it the queue (--proxy-mode local)",
 }
-_PAIR = (*columns_of(SdkPair, "sdk=SDK otherSdk=other_SDK differ"), Column("share", "differShare", "share"))
+_PAIR = columns_of(SdkPair, "sdk=SDK otherSdk=other_SDK differ differShare=share")
 
 
 Shown = dict[str, KeyedSdk]
@@ -31,13 +30,12 @@ def key_queues_report(found: KeyQueues) -> Report:
     if found.proxy_mode == "cluster" and len(grpc) > 1:
         shown = {each.sdk: each for each in found.sdks if not each.grpc} | {_GRPC: grpc[0]}
     known = {title: sdk for title, sdk in shown.items() if sdk.unknown is None}
-    pairs: tuple[Section, ...] = ()
-    if found.pairs:
-        scripts = section_of("pairs", "SDKs compared", _PAIR, found.pairs, audience="scripts")
-        pairs = (_pairs_screen(found, known), scripts)
+    pairs = sorted(found.pairs, key=attrgetter("differ"), reverse=True)
+    title, chosen = f"keys that go to different queues, of {len(found.keys)}", f"the {_MOST_PAIRS} largest"
+    differing = section_of("pairs", title, _PAIR, pairs, first=_MOST_PAIRS, chosen=chosen)
     moved = (_moved_screen(known),) if found.changes else ()
     facts = (*_change_facts(found, known), *_sdk_facts(found, known))
-    sections = (*moved, _keys_screen(found, shown), _keys_lines(found), *pairs, _sdks(found))
+    sections = (*moved, _keys_screen(found, shown), _keys_lines(found), *([differing] if pairs else ()), _sdks(found))
     rows, closing = Rows(("key",), [({}, row) for row in found.keys]), (_GRPC_LINES[found.proxy_mode],) if grpc else ()
     return Report("rmqlb/key-queues", found, facts, sections, rows=rows, closing=closing)
 
@@ -98,11 +96,10 @@ def _place(queue: QueueName | None) -> str:
 
 
 def _keys_lines(found: KeyQueues) -> Section:
-    columns = (
-        *columns_from("key sdk=SDK brokerName=broker queueId=queue:number brokerNamePicked/hidden"),
-        *columns_from("queueIdPicked:number/hidden"),
-        Column("broker after", "brokerNameAfter", shown=bool(found.changes)),
-        Column("queue after", "queueIdAfter", "number", shown=bool(found.changes)),
+    columns = columns_from(
+        "key sdk=SDK brokerName=broker queueId=queue:number brokerNamePicked/hidden queueIdPicked:number/hidden "
+        "brokerNameAfter=broker_after queueIdAfter=queue_after:number",
+        hidden=() if found.changes else ("brokerNameAfter", "queueIdAfter"),
     )
     rows = tuple(
         (row.key, each.sdk, *_parts(row.queues, each), *_parts(row.picks, each), *_parts(row.queues_after or {}, each))
@@ -118,35 +115,13 @@ def _parts(queues: Mapping[str, QueueName | None], sdk: KeyedSdk) -> tuple[Cell,
 
 
 def _moved_screen(known: Shown) -> Section:
-    columns = (
-        *columns_of(KeyedSdk, "sdk=SDK moved=keys_moved"),
-        Column("share", "movedShare", "share"),
-        *columns_of(KeyedSdk, "queuesUsed"),
-    )
+    columns = columns_of(KeyedSdk, "sdk=SDK moved=keys_moved movedShare=share queuesUsed")
     rows = tuple((title, *row[1:]) for title, row in zip(known, rows_of(columns, known.values()), strict=True))
     return Section("moved", "keys that move to another queue", columns, rows, audience="screen")
 
 
-def _pairs_screen(found: KeyQueues, known: Shown) -> Section:
-    title = f"keys that go to different queues, of {len(found.keys)}"
-    if len(known) > _MOST_COLUMNS:
-        pairs, chosen = sorted(found.pairs, key=attrgetter("differ"), reverse=True), f"the {_MOST_PAIRS} largest"
-        return section_of("pairs", title, _PAIR, pairs, audience="screen", first=_MOST_PAIRS, chosen=chosen)
-    differ: dict[frozenset[str], Cell] = {frozenset((pair.sdk, pair.other_sdk)): pair.differ for pair in found.pairs}
-    columns = (Column("SDK", "sdk"), *(Column(name, sdk.sdk, "number") for name, sdk in known.items()))
-    rows = tuple(
-        (name, *(differ.get(frozenset((one.sdk, other.sdk)), "-") for other in known.values()))
-        for name, one in known.items()
-    )
-    return Section("pairs", title, columns, rows, audience="screen")
-
-
 def _sdks(found: KeyQueues) -> Section:
-    hidden = () if found.changes else ("moved",)
-    columns = (
-        *columns_from("sdk=SDK mirrors vectors:number live"),
-        *columns_of(KeyedSdk, "queuesUsed mostKeys moved", hidden=hidden),
-        Column("moved share", "movedShare", "share", shown=bool(found.changes)),
-        *columns_from("unknown? note", "prose"),
-    )
+    hidden = () if found.changes else ("moved", "movedShare")
+    keys = "sdk=SDK mirrors vectors live:text queuesUsed mostKeys moved movedShare unknown:prose? note:prose"
+    columns = columns_of(KeyedSdk, keys, hidden=hidden)
     return section_of("sdks", "SDKs", columns, found.sdks, named_only=True)

@@ -1,12 +1,11 @@
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from operator import attrgetter
+from functools import partial
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from rmqlb.model.client_versions import sdks_text
-from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.owners import OwnersOfGroups, OwnersReport, OwnersSummary, QueueOwners, StrategyOwners
 from rmqlb.model.result import ERROR, INFO, WARNING, Severity, all_or_some, are, at_least, counted, have, named, of_all
 from rmqlb.views.columns import QUEUE_COLUMNS, Cell, Column, Kind, columns_from
@@ -46,6 +45,7 @@ def _report(report: OwnersReport, explained: bool) -> Report:
     rows: list[tuple[Mapping[str, str], Struct]] = [({}, queue) for queue in report.queues if report.strategies]
     sections: list[Section] = []
     tables: list[Section] = []
+    columns: tuple[Column, ...]
     more = "-o json has everything"
     if report.strategies:
         compared = not report.observed_queues and len(report.strategies) > 1
@@ -58,7 +58,7 @@ def _report(report: OwnersReport, explained: bool) -> Report:
         more = f"{why}--all lists every queue under each strategy, --explain how a strategy decides, {more}"
     if report.pop_topics:
         popped = [(topic.topic, queue) for topic in report.pop_topics for queue in topic.queues or ()]
-        columns: tuple[Column, ...] = (*QUEUE_COLUMNS, Column("consumers that may read it", "consumers", "clients"))
+        columns = (*QUEUE_COLUMNS, Column("consumers that may read it", "consumers", "clients"))
         cells = tuple((topic, queue.broker_name, queue.queue_id, queue.consumers) for topic, queue in popped)
         section = Section("pop", pop_title(report.pop_topics), columns, cells, heads=3)
         rows += [({"topic": topic}, queue) for topic, queue in popped]
@@ -259,7 +259,7 @@ def _owners(report: OwnersReport) -> Section:
     def severity(owners: Owners) -> Severity | None:
         return severity_of(owners[0], broadcasting=report.broadcasting)
 
-    lines = owner_lines((((owners(queue),), _queue(queue), queue.lag) for queue in report.queues), places, severity)
+    lines = owner_lines((((owners(queue),), queue, queue.lag) for queue in report.queues), places, severity)
     owning = {owner for line in lines for owner in line.owners[0]}
     if _UNKNOWN[0] not in owning:
         lines += [OwnerLine(((client_id,),), (), None, INFO) for client_id in places if client_id not in owning]
@@ -268,21 +268,15 @@ def _owners(report: OwnersReport) -> Section:
     return owner_section("owners", title, {"owners": column}, lines, _ROOM)
 
 
-def _queue(queue: QueueOwners) -> MessageQueue:
-    return MessageQueue(queue.topic, queue.broker_name, queue.queue_id)
-
-
 def _mismatches(report: OwnersReport) -> Iterator[Section]:
     strategy = basis(report).strategy
     differ = [queue for queue in report.observed_queues if queue.owners[strategy] != queue.owners_observed]
     if differ and report.mixed_mismatches is None:
-        queues = (((queue.owners[strategy], queue.owners_observed or ()), _queue(queue), queue.lag) for queue in differ)
+        queues = (((queue.owners[strategy], queue.owners_observed or ()), queue, queue.lag) for queue in differ)
         lines = owner_lines(queues, {}, lambda _: WARNING)
         title = f"{counted(len(differ), 'queue')} whose observed owner {strategy} does not predict"
-        columns: dict[str, tuple[str, Kind]] = {
-            "predicted": ("predicted owner", "clients"),
-            "observed": ("observed owner", "owners"),
-        }
+        columns: dict[str, tuple[str, Kind]] = {"predicted": ("predicted owner", "clients")}
+        columns |= {"observed": ("observed owner", "owners")}
         yield owner_section("mismatches", title, columns, lines, _ROOM_OF_MISMATCHES)
 
 
@@ -296,12 +290,13 @@ def _queues(report: OwnersReport) -> Section:
         *QUEUE_COLUMNS,
         Column("observed owner", "ownersObserved", kind, shown=bool(report.observed_queues)),
         Column("lag", "lag", "number", spare=True),
-        *(Column(s.strategy, s.strategy, kind) for s in report.strategies),
+        *(Column(s.strategy, s.strategy, kind, of=partial(_owners_under, s.strategy)) for s in report.strategies),
     )
-    rows = tuple(
-        (q.topic, q.broker_name, q.queue_id, q.owners_observed, q.lag, *q.owners.values()) for q in report.queues
-    )
-    return Section("queues", "owners", columns, rows, heads=3)
+    return section_of("queues", "owners", columns, report.queues, heads=3)
+
+
+def _owners_under(strategy: str, queue: QueueOwners) -> tuple[str, ...]:
+    return queue.owners[strategy]
 
 
 def _reasons(report: OwnersReport) -> Section:
@@ -331,36 +326,33 @@ def _consumers(report: OwnersReport) -> Section:
 
 
 def _summary(report: OwnersReport) -> Section:
-    columns = (
-        Column("strategy", "strategy"),
-        Column("min", "minQueuesPerConsumer", "number", of=attrgetter("fewest")),
-        Column("max", "maxQueuesPerConsumer", "number", of=attrgetter("most")),
-        Column("mean", "meanQueuesPerConsumer", "number", of=attrgetter("mean")),
-        *columns_from("imbalance idle? unassigned? duplicateOwners?", "number"),
-        Column("mismatches", "mismatches", "number", shown=bool(report.observed_queues)),
+    columns = columns_from(
+        "strategy:text minQueuesPerConsumer=min@fewest maxQueuesPerConsumer=max@most meanQueuesPerConsumer=mean@mean "
+        "imbalance idle? unassigned? duplicateOwners? mismatches",
+        "number",
+        hidden=() if report.observed_queues else ("mismatches",),
     )
     return section_of("summary", "summary", columns, report.strategies, heads=1)
 
 
 def _groups(reports: Sequence[OwnersReport]) -> Section:
-    def figure(title: str, key: str, fold: int, of: Callable[[OwnersReport], Cell]) -> Column:
-        return Column(title, key, "number", fold=fold, spare=True, of=of)
+    def own(name: str) -> Callable[[OwnersReport], Cell]:
+        return lambda report: getattr(basis(report), name) if report.strategies else None
 
-    def own(report: OwnersReport) -> StrategyOwners | None:
-        return basis(report) if report.strategies else None
-
-    columns = (
-        Column("", "severity", "sign", of=lambda report: grave(report) or None),
-        Column("group", "group"),
-        Column("consumers", "consumers", "number", of=lambda r: None if r.hidden else len(set(r.sorted_consumers))),
-        Column("queues", "queues", "number", of=lambda report: len(report.queues) or len(report.offsets)),
-        figure("observed", "queuesObserved", 4, lambda report: len(report.observed_queues)),
-        figure("unassigned", "unassigned", 0, lambda report: report.bad_owners[0]),
-        figure("duplicate owners", "duplicateOwners", 0, lambda report: report.bad_owners[1]),
-        figure("mismatches", "mismatches", 1, lambda report: _prediction(report)[1] if report.strategies else None),
-        figure("idle", "idle", 3, lambda report: getattr(own(report), "idle", None)),
-        Column("imbalance", "imbalance", "number", fold=2, of=lambda report: getattr(own(report), "imbalance", None)),
-        Column("strategy", "strategy", fold=5, of=_strategy),
+    columns = columns_from(
+        "severity=:sign group:text consumers queues queuesObserved=observed?/4 unassigned? duplicateOwners? "
+        "mismatches?/1 idle?/3 imbalance/2 strategy:text/5",
+        "number",
+        severity=lambda report: grave(report) or None,
+        consumers=lambda report: None if report.hidden else len(set(report.sorted_consumers)),
+        queues=lambda report: len(report.queues) or len(report.offsets),
+        queuesObserved=lambda report: len(report.observed_queues),
+        unassigned=lambda report: report.bad_owners[0],
+        duplicateOwners=lambda report: report.bad_owners[1],
+        mismatches=lambda report: _prediction(report)[1] if report.strategies else None,
+        idle=own("idle"),
+        imbalance=own("imbalance"),
+        strategy=_strategy,
     )
     return section_of("groups", "groups", columns, reports)
 

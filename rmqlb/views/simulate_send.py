@@ -1,12 +1,10 @@
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import groupby
-from operator import attrgetter
-
-from msgspec.structs import replace
+from typing import Any
 
 from rmqlb.model.client_versions import ClientVersions
-from rmqlb.model.result import ERROR, WARNING, counted, messages
+from rmqlb.model.result import ERROR, WARNING, are, counted, messages, named
 from rmqlb.model.send_scenario import JAVA, Failure, Moment
 from rmqlb.model.simulate_send import (
     Attempt,
@@ -16,7 +14,6 @@ from rmqlb.model.simulate_send import (
     ExceptionKind,
     FailureTaken,
     HotKey,
-    KeySpread,
     LostMessage,
     MessageException,
     OtherProducer,
@@ -35,10 +32,10 @@ from rmqlb.views.numbers import about, duration, number, percent
 from rmqlb.views.report import Audience, Report, Section, section_of
 
 MOST_FAILURES = 12
-_MOST_NAMED = 2
 _UNEVEN = 1.2
 """A queue with this many times the messages of another on its broker is uneven; turns alone differ by two."""
 _STRIP = 60
+_COUNTS = "picks attempts failed stored share bar=:bar@share"
 _MEANING = "= stored, x some fail, X all fail, - isolated, . no attempt"
 _STYLES = {"=": "green", "x": "yellow", "X": BAD, "-": "cyan"}
 _NOTHING = "."
@@ -55,25 +52,11 @@ def send_report(
     facts = send_facts(report)
     if report.sdks:
         facts = (*_sdk_facts(report.sdks), f"{report.producer.sdk}: {facts[0]}", *facts[1:])
-    sections = [
-        *([_sdks(report)] if report.sdks else []),
-        *([_modes(report)] if report.comparison else []),
-        *([_clients(report, clients)] if clients else []),
-        *_messages(report, trace=trace),
-        _queues(report),
-        *([_keys(report.keys)] if report.keys else []),
-        _brokers(report),
-        _picture(report),
-        _slices(report),
-        *([_failures(report)] if report.failures else []),
-        *([_exceptions(report)] if report.exceptions else []),
-        *([_trials(report.trials), _spreads(report.trials)] if report.trials else []),
-        _totals(report.totals),
-    ]
     totals = (report.totals, *(each.totals for each in report.sdks))
     grave = send_gravity(max(totals, key=lambda each: (each.lost, each.failed_attempts)))
+    sections = (*_comparisons(report, clients), *_messages(report, trace=trace), *_tables(report))
     data = printed_part(report, SendResult)
-    return Report("rmqlb/send", data, facts, tuple(sections), grave=grave, closing=send_settings(report))
+    return Report("rmqlb/send", data, facts, sections, grave=grave, closing=send_settings(report))
 
 
 def send_facts(report: SendReport) -> tuple[str, ...]:
@@ -103,16 +86,10 @@ def last_failed_ms(report: SendResult | OtherProducer) -> float | None:
 
 def _failing(report: SendReport) -> str:
     excluded = report.producer.exclude
-    failing = _some([f"{each.broker_name} {_kind(each)} {_window(each)}" for each in report.scenario.failures])
+    failing = named(f"{each.broker_name} {_kind(each)} {_window(each)}" for each in report.scenario.failures)
     if not excluded:
         return failing or "no broker fails"
-    verb = "is" if len(excluded) == 1 else "are"
-    return ", ".join(filter(None, (f"{_some(excluded)} {verb} excluded", failing)))
-
-
-def _some(texts: Sequence[str]) -> str:
-    more = f", and {len(texts) - _MOST_NAMED} more" if len(texts) > _MOST_NAMED else ""
-    return ", ".join(texts[:_MOST_NAMED]) + more
+    return ", ".join(filter(None, (f"{named(excluded)} {are(len(excluded))} excluded", failing)))
 
 
 def _kind(failure: Failure) -> str:
@@ -134,10 +111,9 @@ def _lost(totals: SendTotals) -> Iterator[str]:
         yield "no message is sent"
     elif totals.lost == totals.messages:
         yield f"all {messages(totals.messages)} lost" if totals.messages > 1 else "the message is lost"
-    elif totals.lost:
-        yield some_messages(totals.lost, totals.messages, "lost")
     else:
-        yield f"no message of {totals.messages:,} lost"
+        none = f"no message of {totals.messages:,} lost"
+        yield some_messages(totals.lost, totals.messages, "lost") if totals.lost else none
     if totals.duplicated:
         yield f"{totals.duplicated:,} stored more than once"
     if totals.not_store_ok:
@@ -156,9 +132,9 @@ def _retries(report: SendReport) -> Iterator[str]:
 
 
 def _taken(taken: FailureTaken, sdk: str) -> str:
-    text = f"{taken.broker_name}: {counted(taken.failed, 'attempt')} failed"
     if taken.began_ms is None:
         return f"{taken.broker_name}: the simulation ends before it fails"
+    text = f"{taken.broker_name}: {counted(taken.failed, 'attempt')} failed"
     if taken.isolated_by == "route":
         text += f"; not in the producer's list from {about(taken.isolated_ms or 0)} on (route poll)"
     elif taken.isolated_ms is not None:
@@ -186,18 +162,15 @@ def send_settings(report: SendReport) -> tuple[str, ...]:
 
 def _producer(report: SendReport) -> str:
     producer = report.producer
-    names = len({queue.broker_name for queue in report.publish_queues})
-    rate = (
-        "back to back"
-        if producer.rate_per_second is None
-        else f"{number(producer.rate_per_second)} messages per second"
-    )
+    brokers = counted(len({queue.broker_name for queue in report.publish_queues}), "broker")
+    per_second = producer.rate_per_second
+    rate = "back to back" if per_second is None else f"{number(per_second)} messages per second"
     how = producer.mode.upper() if producer.selector is None else f"selector {producer.selector}"
     once = producer.retries == 0 or producer.mode == "oneway" or producer.selector is not None
     attempts = "one attempt" if once else f"up to {1 + producer.retries} attempts"
     within = "of" if producer.sdk != JAVA and not once else "within"
     return (
-        f"{counted(len(report.publish_queues), 'queue')} on {counted(names, 'broker')}; "
+        f"{counted(len(report.publish_queues), 'queue')} on {brokers}; "
         f"{how}, {counted(producer.threads, 'thread')}, {rate}; {attempts} {within} {duration(producer.timeout_ms)}; "
         f"route polls every {duration(producer.poll_ms)} from {duration(producer.first_poll_ms)} on; "
         f"seed {producer.seed}"
@@ -213,14 +186,13 @@ def _client(report: SendReport) -> str:
     client = f"client {producer.client_version} (rules of {producer.profile})"
     if producer.selector is not None:
         return f"{client}; selectors do not use latency fault"
+    own = " (thresholds given)" if scenario.latency_max or scenario.not_available_duration else ""
+    client += f"; latency fault {'on' if producer.latency_fault else 'off'}"
+    if _is_calm(report) and not own:
+        return client
     table = zip(producer.latency_max_ms, producer.not_available_duration_ms, strict=True)
     steps = ", ".join(f"{duration(latency)} → {duration(isolated)}" for latency, isolated in table if isolated)
-    own = " (thresholds given)" if scenario.latency_max or scenario.not_available_duration else ""
-    on = "on" if producer.latency_fault else "off"
-    if _is_calm(report) and not own:
-        return f"{client}; latency fault {on}"
-    failure = duration(producer.failure_isolates_ms)
-    return f"{client}; latency fault {on}, its table{own}: {steps}, a failure → {failure}"
+    return f"{client}, its table{own}: {steps}, a failure → {duration(producer.failure_isolates_ms)}"
 
 
 def _failure(failure: Failure) -> str:
@@ -240,103 +212,87 @@ def _messages(report: SendReport, *, trace: bool) -> Iterator[Section]:
     keys = "message attempt thread atMs=at brokerName=broker queueId=queue outcome tookMs=took"
     columns = columns_of(Attempt, keys, hidden=hidden)
     yield section_of("attempts", "attempts", columns, report.attempts or (), heads=2, named_only=not trace)
-    columns = (
-        *columns_of(LostMessage, "message thread atMs=at reason=lost_by", hidden=hidden),
-        Column(
-            "exception", "exceptionClass", of=lambda lost: lost.exception.exception_class if lost.exception else "none"
-        ),
-        Column("code", "responseCode", of=lambda lost: _code(lost.exception)),
-        Column("brokers sent", "brokersSent", of=_brokers_sent),
-        Column("text", "text", of=lambda lost: _first_line(lost.exception)),
-    )
+    keys = "message thread atMs=at reason=lost_by exceptionClass=exception@exception.exception_class "
+    keys += "responseCode=code brokersSent:text text"
+    columns = columns_of(LostMessage, keys, hidden=hidden, responseCode=lambda lost: _code(lost.exception), **_OF_LOST)
     lost = report.lost_messages or ()
     yield section_of("lost", "lost messages", columns, lost, heads=1, named_only=not trace or not lost)
 
 
-def _exceptions(report: SendReport) -> Section:
-    columns = (
-        *columns_of(ExceptionKind, "messages exceptionClass=exception"),
-        Column("code", "responseCode", of=_code),
-        Column("cause", "cause", fold=1),
-        Column("brokers sent", "brokersSent", fold=3, of=_brokers_sent),
-        Column("text of the first", "text", "prose", fold=2, of=_first_line),
-    )
-    return section_of("exceptions", "exceptions of lost messages", columns, report.exceptions, heads=1)
-
-
 def _code(exception: MessageException | ExceptionKind | None) -> str | None:
-    if exception is None:
-        return None
-    return "" if exception.response_code is None else str(exception.response_code)
+    return None if exception is None or exception.response_code is None else str(exception.response_code)
 
 
-def _first_line(exception: MessageException | ExceptionKind | None) -> str | None:
-    return exception.text.partition("\n")[0] if exception and exception.text else None
+def _first_line(lost: LostMessage | ExceptionKind) -> str | None:
+    text = lost.text if isinstance(lost, ExceptionKind) else None if lost.exception is None else lost.exception.text
+    return None if text is None else text.partition("\n")[0]
 
 
 def _brokers_sent(lost: LostMessage | ExceptionKind) -> str:
     return "(others)" if lost.brokers_sent is None else " ".join(lost.brokers_sent)
 
 
-def _queues(report: SendReport) -> Section:
-    columns = (*columns_of(QueueTally, "brokerName=broker queueId=queue"), *_counts(QueueTally, report.queues))
+_OF_LOST = {"brokersSent": _brokers_sent, "text": _first_line}
+
+
+def _tables(report: SendReport) -> Iterator[Section]:
     stored: dict[str, list[int]] = {}
     for queue in report.queues:
         stored.setdefault(queue.broker_name, []).append(queue.stored)
     uneven = any(max(each) > min(each) + 2 and max(each) > _UNEVEN * min(each) for each in stored.values())
-    audience: Audience = "all" if uneven else "scripts"
-    return section_of("queues", "queues", columns, report.queues, heads=2, audience=audience)
-
-
-def _counts(shape: type[QueueTally | BrokerTally], parts: Sequence[QueueTally | BrokerTally]) -> tuple[Column, ...]:
-    hidden = () if any(part.picks != part.attempts for part in parts) else ("picks",)
-    counts = columns_of(shape, "picks attempts failed stored share", hidden=hidden)
-    return (*counts, Column("", "bar", "bar", of=attrgetter("share")))
-
-
-def _brokers(report: SendReport) -> Section:
+    hidden = [] if any(queue.picks != queue.attempts for queue in report.queues) else ["picks"]
+    columns = columns_of(QueueTally, f"brokerName=broker queueId=queue {_COUNTS}", hidden=hidden)
+    yield section_of("queues", "queues", columns, report.queues, heads=2, audience="all" if uneven else "scripts")
+    if (keyed := report.keys) is not None:
+        keys = "key messages share:share brokerName=broker queueId=queue"
+        columns = columns_of(HotKey, keys, share=lambda hot: hot.messages / keyed.messages)
+        yield section_of("keys", f"hottest of {keyed.distinct} keys", columns, keyed.hottest, heads=1)
+    hidden += [] if report.producer.latency_fault else ["isolations"]
+    keys = f"brokerName=broker queues {_COUNTS} isolations isolatedMs=left_out_for?"
+    columns = columns_of(BrokerTally, keys, hidden=hidden)
+    yield section_of("brokers", "brokers", columns, report.brokers, heads=1)
+    yield _timeline(report)
     columns = (
-        *columns_of(BrokerTally, "brokerName=broker queues"),
-        *_counts(BrokerTally, report.brokers),
-        Column("isolations", "isolations", "number", shown=report.producer.latency_fault),
-        Column("left out for", "isolatedMs", "ms", spare=True),
+        *columns_of(Slice, "fromMs=from toMs=to"),
+        *columns_of(BrokerSlice, "brokerName=broker attempts failed isolatedMs=isolated_for"),
+        Column("lost in all", "lost", "number"),
     )
-    return section_of("brokers", "brokers", columns, report.brokers, heads=1)
-
-
-def _keys(keys: KeySpread) -> Section:
-    columns = (
-        *columns_of(HotKey, "key messages"),
-        Column("share", "share", "share", of=lambda hot: hot.messages / keys.messages),
-        *columns_of(HotKey, "brokerName=broker queueId=queue"),
-    )
-    return section_of("keys", f"hottest of {keys.distinct} keys", columns, keys.hottest, heads=1)
+    slices = [(each, broker) for each in report.timeline for broker in each.brokers]
+    rows = tuple((each.from_ms, each.to_ms, *rows_of(columns[2:6], [b])[0], each.lost) for each, b in slices)
+    yield Section("slices", "slices of the timeline", columns, rows, heads=3, named_only=True)
+    if report.failures:
+        yield _failures(report)
+    if report.exceptions:
+        keys = "messages exceptionClass=exception responseCode=code:text cause/1 brokersSent:text/3 "
+        columns = columns_of(ExceptionKind, keys + "text=text_of_the_first:prose/2", responseCode=_code, **_OF_LOST)
+        yield section_of("exceptions", "exceptions of lost messages", columns, report.exceptions, heads=1)
+    if report.trials:
+        yield from _trials(report.trials)
+    yield _totals(report.totals)
 
 
 def _failures(report: SendReport) -> Section:
     kinds = dict(zip(map(id, report.failures), map(_kind, report.scenario.failures), strict=True))
-    columns = (
-        Column("broker", "brokerName"),
-        Column("failure", "failure", of=lambda taken: kinds[id(taken)]),
-        *columns_of(FailureTaken, "beganMs=from endedMs=to failed"),
-        Column("first after", "firstFailedAfterMs", "ms", of=_first_failed_after),
-        *columns_of(FailureTaken, "lastFailedMs=last_at isolatedAfterMs=isolated_after"),
-        Column("by", "isolatedBy", of=lambda taken: taken.isolated_by or (None if taken.began_ms is None else "never")),
-        *columns_of(FailureTaken, "usedAgainAfterMs=used_again_after"),
+
+    def first_after(taken: FailureTaken) -> float | None:
+        unknown = taken.first_failed_ms is None or taken.began_ms is None
+        return None if unknown else (taken.first_failed_ms or 0) - (taken.began_ms or 0)
+
+    columns = columns_of(
+        FailureTaken,
+        "brokerName=broker failure beganMs=from endedMs=to failed firstFailedAfterMs=first_after:ms "
+        "lastFailedMs=last_at isolatedAfterMs=isolated_after isolatedBy=by usedAgainAfterMs=used_again_after",
+        failure=lambda taken: kinds[id(taken)],
+        firstFailedAfterMs=first_after,
+        isolatedBy=lambda taken: taken.isolated_by or (None if taken.began_ms is None else "never"),
     )
     audience: Audience = "all" if len(report.failures) > 1 else "scripts"
     return section_of("failures", "failures", columns, report.failures, heads=2, audience=audience)
 
 
-def _first_failed_after(taken: FailureTaken) -> float | None:
-    if taken.first_failed_ms is None or taken.began_ms is None:
-        return None
-    return taken.first_failed_ms - taken.began_ms
-
-
-def _drawn(report: SendReport, length: int) -> Section:
-    """One character per slice, or for several neighbours together."""
-    step = -(-len(report.timeline) // max(length, 1)) or 1
+def _timeline(report: SendReport, length: int = _STRIP) -> Section:
+    """One character per slice, or for several neighbours together; unasked only if something happens in it."""
+    step = -(-len(report.timeline) // min(max(length, 1), _STRIP)) or 1
     slices = [report.timeline[place : place + step] for place in range(0, len(report.timeline), step)]
     columns = (Column("broker", "brokerName"), Column(_MEANING, "strip", "strip", styles=_STYLES))
     rows = [
@@ -352,13 +308,8 @@ def _drawn(report: SendReport, length: int) -> Section:
     if slices:
         begin, width = slices[0][0].from_ms, slices[0][-1].to_ms - slices[0][0].from_ms
         title += f" from {duration(begin)} to {duration(slices[-1][-1].to_ms)}, {duration(width)} per column"
-    return Section("timeline", title, columns, tuple(rows))
-
-
-def _picture(report: SendReport) -> Section:
-    """The timeline, which people see without asking only if something happens in it."""
-    drawn = replace(_drawn(report, _STRIP), draw=lambda length: _drawn(report, min(length, _STRIP)))
-    return replace(drawn, named_only=_is_calm(report))
+    draw = partial(_timeline, report)
+    return Section("timeline", title, columns, tuple(rows), draw=draw, named_only=_is_calm(report))
 
 
 def _is_calm(report: SendReport) -> bool:
@@ -368,26 +319,10 @@ def _is_calm(report: SendReport) -> bool:
 def _character(slices: Sequence[Slice], place: int) -> str:
     brokers = [each.brokers[place] for each in slices]
     attempts, failed = sum(broker.attempts for broker in brokers), sum(broker.failed for broker in brokers)
-    if failed:
-        return "X" if failed >= attempts else "x"
-    if attempts:
-        return "="
+    if attempts or failed:
+        return "=" if not failed else "X" if failed >= attempts else "x"
     isolated = sum(broker.isolated_ms for broker in brokers)
     return "-" if isolated * 2 > slices[-1].to_ms - slices[0].from_ms else _NOTHING
-
-
-def _slices(report: SendReport) -> Section:
-    columns = (
-        *columns_of(Slice, "fromMs=from toMs=to"),
-        *columns_of(BrokerSlice, "brokerName=broker attempts failed isolatedMs=isolated_for"),
-        Column("lost in all", "lost", "number"),
-    )
-    rows = tuple(
-        (each.from_ms, each.to_ms, b.broker_name, b.attempts, b.failed, b.isolated_ms, each.lost)
-        for each in report.timeline
-        for b in each.brokers
-    )
-    return Section("slices", "slices of the timeline", columns, rows, heads=3, named_only=True)
 
 
 def _totals(totals: SendTotals) -> Section:
@@ -396,85 +331,79 @@ def _totals(totals: SendTotals) -> Section:
         "longest send": totals.longest_send_ms,
         "last message done after": totals.lasted_ms,
     }
-    rows: tuple[tuple[Cell, ...], ...] = (
-        ("messages", totals.messages),
-        ("stored", totals.stored),
-        ("stored, not SEND_OK", totals.not_store_ok),
-        ("stored more than once", totals.duplicated),
-        ("lost", totals.lost),
-        ("messages with a retry", totals.retried),
-        ("attempts", totals.attempts),
-        ("failed attempts", totals.failed_attempts),
-        ("retries", totals.retries),
-        *((f"lost: {reason}", number) for reason, number in totals.lost_by.items()),
-        *((title, None if ms is None else duration(ms)) for title, ms in times.items()),
-    )
-    columns = (Column("", "figure"), Column("value", "value", "number"))
-    return Section("totals", "totals", columns, rows, heads=1, audience="scripts")
+    rows: dict[str, Cell] = {
+        "messages": totals.messages,
+        "stored": totals.stored,
+        "stored, not SEND_OK": totals.not_store_ok,
+        "stored more than once": totals.duplicated,
+        "lost": totals.lost,
+        "messages with a retry": totals.retried,
+        "attempts": totals.attempts,
+        "failed attempts": totals.failed_attempts,
+        "retries": totals.retries,
+        **{f"lost: {reason}": number for reason, number in totals.lost_by.items()},
+        **{title: None if ms is None else duration(ms) for title, ms in times.items()},
+    }
+    columns = columns_from("figure= value:number")
+    return Section("totals", "totals", columns, tuple(rows.items()), heads=1, audience="scripts")
+
+
+def _comparisons(report: SendReport, clients: Sequence[tuple[ClientVersions, int]]) -> Iterator[Section]:
+    columns = _compared(report)
+    if report.sdks:
+        keys = columns_from("sdk=SDK profile=rules_of/3")
+        yield section_of("sdks", "producers of each SDK", (*keys, *columns), report.sdks)
+    if report.comparison:
+        key = columns_from("latencyFault", latencyFault=lambda producer: "on" if producer.latency_fault else "off")
+        yield section_of("comparison", "latency fault off and on", (*key, *columns), report.comparison)
+    if clients:  # neighbouring versions with equal results are one row, whose name spans them
+        rows = []
+        lines = zip(clients, report.clients, rows_of(columns, report.clients), strict=True)
+        for (isolates_ms, row), group in groupby(lines, key=lambda line: (line[0][1], line[2])):
+            alike = list(group)
+            newest, oldest = alike[0][0][0], alike[-1][0][0]
+            chosen = any(producer.profile == report.profile for _, producer, _ in alike)
+            rows.append((str(oldest.up_to(newest)), isolates_ms, *row, "<- this one" if chosen else ""))
+        hidden = () if report.producer.latency_fault else ("failureIsolatesMs",)
+        around = columns_from("client failureIsolatesMs=a_failure_isolates:ms chosen=", hidden=hidden)
+        shown = (*around[:2], *columns, around[2])
+        yield Section("clients", "client versions, newest first", shown, tuple(rows), heads=1)
 
 
 def _compared(report: SendReport) -> tuple[Column, ...]:
     """The columns that compare producers; times of failures are those of the first failure."""
-    failing, brokers = bool(report.failures), [broker.broker_name for broker in report.brokers]
+
+    def first(name: str) -> Callable[[OtherProducer], Any]:
+        return lambda producer: getattr(producer.failures[0], name) if producer.failures else None
+
+    def left_by(producer: OtherProducer) -> Cell:
+        return "never" if producer.failures and _never_left(producer.failures[0]) else first("isolated_by")(producer)
+
+    def share(broker_name: str, producer: OtherProducer) -> float | None:
+        return next((each.share for each in producer.brokers if each.broker_name == broker_name), None)
+
+    failing, names = bool(report.failures), [broker.broker_name for broker in report.brokers]
+    hidden = () if failing else ("lastFailedMs", "isolatedAfterMs", "isolatedBy", "usedAgainAfterMs")
     return (
-        *columns_of(SendTotals, "stored lost failedAttempts=failed", path="totals", hidden=("stored",)),
-        Column("retries", "retries", "number", fold=4, of=attrgetter("totals.retries")),
-        Column("longest send", "longestSendMs", "ms", fold=2, of=attrgetter("totals.longest_send_ms")),
-        Column("last failed at", "lastFailedMs", "ms", shown=failing, of=last_failed_ms),
-        Column("leaves after", "isolatedAfterMs", "ms", shown=failing, of=_of_first("isolated_after_ms")),
-        Column("by", "isolatedBy", shown=failing, of=_left_by),
-        Column(
-            "used again after", "usedAgainAfterMs", "ms", fold=1, shown=failing, of=_of_first("used_again_after_ms")
+        *columns_of(SendTotals, "stored/hidden lost failedAttempts=failed retries/4", path="totals"),
+        *columns_from(
+            "longestSendMs=longest_send:ms/2@totals.longest_send_ms lastFailedMs=last_failed_at:ms "
+            "isolatedAfterMs=leaves_after:ms isolatedBy=by usedAgainAfterMs=used_again_after:ms/1",
+            hidden=hidden,
+            lastFailedMs=last_failed_ms,
+            isolatedAfterMs=first("isolated_after_ms"),
+            isolatedBy=left_by,
+            usedAgainAfterMs=first("used_again_after_ms"),
         ),
         *(
-            Column(name, f"share[{name}]", "share", fold=5, shown=len(brokers) <= 4, of=partial(_share, name))
-            for name in brokers
+            Column(name, f"share[{name}]", "share", fold=5, shown=len(names) <= 4, of=partial(share, name))
+            for name in names
         ),
     )
 
 
-def _of_first(name: str) -> Callable[[OtherProducer], Cell]:
-    return lambda producer: getattr(producer.failures[0], name) if producer.failures else None
-
-
-def _left_by(producer: OtherProducer) -> str | None:
-    if not producer.failures:
-        return None
-    taken = producer.failures[0]
-    return "never" if _never_left(taken) else taken.isolated_by
-
-
 def _never_left(taken: FailureTaken) -> bool:
     return bool(taken.failed) and taken.isolated_ms is None
-
-
-def _share(broker_name: str, producer: OtherProducer) -> float | None:
-    return next((each.share for each in producer.brokers if each.broker_name == broker_name), None)
-
-
-def _modes(report: SendReport) -> Section:
-    state = Column("latency fault", "latencyFault", of=lambda producer: "on" if producer.latency_fault else "off")
-    columns = (state, *_compared(report))
-    return section_of("comparison", "latency fault off and on", columns, report.comparison)
-
-
-def _sdks(report: SendReport) -> Section:
-    columns = (Column("SDK", "sdk"), Column("rules of", "profile", fold=3), *_compared(report))
-    return section_of("sdks", "producers of each SDK", columns, report.sdks)
-
-
-def _clients(report: SendReport, clients: Sequence[tuple[ClientVersions, int]]) -> Section:
-    """Neighbouring versions with equal results are one row, whose name spans them."""
-    columns, rows = _compared(report), list[tuple[Cell, ...]]()
-    lines = zip(clients, report.clients, rows_of(columns, report.clients), strict=True)
-    for (isolates_ms, row), group in groupby(lines, key=lambda line: (line[0][1], line[2])):
-        alike = list(group)
-        newest, oldest = alike[0][0][0], alike[-1][0][0]
-        chosen = any(producer.profile == report.profile for _, producer, _ in alike)
-        rows.append((str(oldest.up_to(newest)), isolates_ms, *row, "<- this one" if chosen else ""))
-    isolates = Column("a failure isolates", "failureIsolatesMs", "ms", shown=report.producer.latency_fault)
-    around = (Column("client", "client"), isolates, *columns, Column("", "chosen"))
-    return Section("clients", "client versions, newest first", around, tuple(rows), heads=1)
 
 
 def _sdk_facts(sdks: Sequence[OtherProducer]) -> Iterator[str]:
@@ -496,7 +425,7 @@ def _with_loss(producer: OtherProducer) -> str:
     return name + (f" ({producer.totals.lost:,} lost)" if producer.totals.lost else "")
 
 
-def _trials(trials: SendTrials) -> Section:
+def _trials(trials: SendTrials) -> Iterator[Section]:
     figures: list[tuple[str, Estimate | None, Callable[[float], str]]] = [
         *((f"share of {name}", share, percent) for name, share in trials.shares.items()),
         ("attempts per message", trials.attempts, number),
@@ -517,18 +446,13 @@ def _trials(trials: SendTrials) -> Section:
     )
     ended = ", stopped early" if trials.stopped_early else ""
     title = f"{trials.trials} trials of {number(trials.messages.mean)} messages{ended}, 95% intervals"
-    return Section("trials", title, (Column("", "figure"), *columns_from("mean low high", "number")), rows, heads=1)
-
-
-def _spreads(trials: SendTrials) -> Section:
+    yield Section("trials", title, columns_from("figure=:text mean low high", "number"), rows, heads=1)
     times = columns_of(TimeSpread, "meanMs=mean p50Ms=p50 p95Ms=p95 maxMs=max")
     spreads = [
         ("longest send", trials.trials, trials.longest_send_ms),
         *((f"{each.broker_name} isolated after", each.isolated, each.until_isolated) for each in trials.failures),
     ]
-    rows = tuple(
-        (figure, number, *((None,) * 4 if each is None else rows_of(times, [each])[0]))
-        for figure, number, each in spreads
-    )
-    columns = (Column("", "figure"), Column("trials", "trials", "number"), *times)
-    return Section("spreads", "spread over trials", columns, rows, heads=1)
+    none = (None,) * len(times)
+    rows = tuple((what, count, *(rows_of(times, [each])[0] if each else none)) for what, count, each in spreads)
+    columns = (*columns_from("figure= trials:number"), *times)
+    yield Section("spreads", "spread over trials", columns, rows, heads=1)

@@ -19,7 +19,7 @@ from rmqlb.model.sweep_failures import (
     TopicWorst,
     Worst,
 )
-from rmqlb.views.check import allowed_text, amount_text, bound_text
+from rmqlb.views.check import allowed_text, amount_text
 from rmqlb.views.columns import Cell, Column, attribute_of, columns_from
 from rmqlb.views.numbers import number
 from rmqlb.views.report import Block, Part, Report, Section, first_places, section_of
@@ -28,10 +28,10 @@ _MOST_SHOWN = 5
 _MOST_BROKEN = 3
 _MOST_ROWS = 15
 _LONGEST_COMMAND = 2000  # characters that a screen still shows
-_LIMIT_COLUMNS = (
-    *columns_from("about name limit"),
-    Column("is", "valueText", of=lambda one: amount_text(LIMITS[one.limit].unit, one.value, one.bound)),
-    Column("allowed", "allowed", of=lambda one: bound_text(LIMITS[one.limit].unit, one.bound)),
+_LIMIT_COLUMNS = columns_from(
+    "about name limit valueText=is allowed",
+    valueText=lambda one: amount_text(LIMITS[one.limit].unit, one.value, one.bound),
+    allowed=lambda one: allowed_text(LIMITS[one.limit].unit, one.bound),
 )
 _SIGN = Column("", "severity", "sign")
 
@@ -119,15 +119,14 @@ def _breaks(one: BrokenAlready) -> str:
 
 
 def _counterexamples(found: Sequence[Counterexample]) -> tuple[Section, ...]:
-    columns = (
-        _SIGN,
-        Column("losses", "losses", of=lambda one: _losses_text(one.losses)),
-        *_LIMIT_COLUMNS,
-        Column("cases", "cases", "number"),
-        Column("moved", "moved", "number", of=lambda one: "" if one.group is None else one.group.moved),
-        Column("lag moved", "lagMoved", "number", of=lambda one: "" if one.group is None else one.group.lag_moved),
-        *columns_from("rule command gapCommand"),
+    figures = columns_from(
+        "cases moved lagMoved rule:text command:text gapCommand:text",
+        "number",
+        moved=lambda one: "" if one.group is None else one.group.moved,
+        lagMoved=lambda one: "" if one.group is None else one.group.lag_moved,
     )
+    losses = Column("losses", "losses", of=lambda one: _losses_text(one.losses))
+    columns = (_SIGN, losses, *_LIMIT_COLUMNS, *figures)
     title = "smallest failures that break a limit, worst first"
     table = replace(_table("counterexamples", title, columns, found), audience="scripts")
     if not found:
@@ -206,9 +205,7 @@ def _figure(title: str, key: str, fold: int = 0) -> tuple[Column, Column]:
 
 def _groups(groups: Sequence[GroupWorst]) -> Section:
     columns = (
-        Column("group", "group"),
-        *(Column(key, key, "number", fold=fold) for key, fold in (("consumers", 5), ("queues", 6), ("cases", 3))),
-        Column("break a limit", "broken", "number"),
+        *columns_from("group:text consumers/5 queues/6 cases/3 broken=break_a_limit", "number"),
         *_figure("unassigned", "unassigned"),
         *_figure("imbalance", "imbalance"),
         *_figure("idle", "idle", 4),
@@ -229,11 +226,11 @@ def _topics(topics: Sequence[TopicWorst]) -> Section:
     return _table("topics", "topics, each figure in its worst case", columns, topics, heads=1, first=_MOST_ROWS)
 
 
-_UNJUDGED = (Column("about", "about"), Column("name", "name"), Column("limit", "limit"), Column("why", "why", "prose"))
-_LOSSES = (
-    *columns_from("kind name"),
-    Column("consumers", "consumers", of=lambda loss: " ".join(loss.consumers)),
-    Column("addresses", "addresses", of=lambda loss: " ".join(loss.addresses)),
+_UNJUDGED = columns_from("about name limit why:prose")
+_LOSSES = columns_from(
+    "kind name consumers addresses",
+    consumers=lambda loss: " ".join(loss.consumers),
+    addresses=lambda loss: " ".join(loss.addresses),
 )
 
 
@@ -250,5 +247,5 @@ def _summary(sweep: FailureSweep) -> Section:
         "counterexamples": len(sweep.counterexamples),
         "waived": sweep.waived,
     }
-    columns = Column("", "figure"), Column("value", "value", "number")
+    columns = columns_from("figure= value:number")
     return Section("summary", "summary", columns, tuple(figures.items()), audience="scripts")

@@ -8,14 +8,14 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain, count, pairwise
 from string import ascii_letters, digits
-from typing import Protocol
 
 from msgspec import Struct
 
+from rmqlb.model.group_scenario import Event
 from rmqlb.model.message_queue import span
-from rmqlb.model.recording import KnownState, QueueRecording, RecordedInterval
+from rmqlb.model.recording import KnownState, QueueRecording, RecordedInterval, Recording
 from rmqlb.model.result import milliseconds
-from rmqlb.model.simulate_rebalance import Interval, QueueTimeline
+from rmqlb.model.simulate_rebalance import Interval, QueueTimeline, RebalanceResult, SimulatedEvent
 from rmqlb.views.columns import QUEUE_COLUMNS, Cell, Column, PaintedText
 from rmqlb.views.formats.palette import OUTAGE, overlap_style, owner_style
 from rmqlb.views.numbers import duration, moment
@@ -59,26 +59,7 @@ AnyInterval = Interval | RecordedInterval
 AnyTimeline = QueueTimeline | QueueRecording
 
 
-class EventAt(Protocol):
-    @property
-    def kind(self) -> str: ...
-    @property
-    def subject(self) -> str: ...
-    @property
-    def at_us(self) -> int: ...
-
-
-class OverTime(Protocol):
-    @property
-    def client_ids(self) -> Sequence[str]: ...
-    @property
-    def events(self) -> Sequence[EventAt]: ...
-    @property
-    def end_us(self) -> int: ...
-    @property
-    def queues(self) -> Sequence[AnyTimeline]: ...
-    @property
-    def broadcasting(self) -> bool: ...
+OverTime = RebalanceResult | Recording
 
 
 class Strip(Struct, frozen=True):
@@ -264,7 +245,7 @@ def ruler(width: int, labels: Iterable[tuple[int, str]]) -> str:
     return drawn.ljust(width)
 
 
-def _marked(events: Sequence[EventAt], edges: Sequence[int]) -> str:
+def _marked(events: Sequence[SimulatedEvent | Event], edges: Sequence[int]) -> str:
     signs = [" "] * (len(edges) - 1)
     for mark, event in zip(event_marks(events), events, strict=True):
         if signs and edges[0] <= event.at_us <= edges[-1]:

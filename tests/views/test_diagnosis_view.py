@@ -12,7 +12,6 @@ from msgspec.structs import replace
 
 from rmqlb.engine.diagnose.diagnose import RULES, diagnosis_of_groups
 from rmqlb.model.diagnosis import (
-    WORDS,
     ConsumerStacks,
     DiagnosedSample,
     Diagnosis,
@@ -25,6 +24,7 @@ from rmqlb.model.diagnosis import (
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.snapshot import ClusterSnapshot
 from rmqlb.views.diagnose import diagnoses_report, diagnosis_report
+from rmqlb.views.explanations import rule_words
 from rmqlb.views.formats.machine import as_csv, as_json, as_json_lines, envelope
 from rmqlb.views.formats.people import as_plain
 from rmqlb.views.formats.text import width as columns
@@ -108,7 +108,7 @@ def test_what_people_see_of_a_diagnosis(request: pytest.FixtureRequest) -> None:
 
 
 def test_every_rule_has_words() -> None:
-    assert set(WORDS) == {rule.code for rule in RULES}
+    assert set(rule_words()) == {rule.code for rule in RULES}
 
 
 def test_long_lists_are_bounded_and_all_shows_them() -> None:

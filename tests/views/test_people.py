@@ -1,16 +1,12 @@
 import io
 import re
-import shlex
-import subprocess
 
 from msgspec.structs import replace
 from rich.console import Console
 
 from rmqlb.model.result import Finding
 from rmqlb.views.columns import Column
-from rmqlb.views.formats.blocks import command_lines
 from rmqlb.views.formats.people import as_plain, print_tables
-from rmqlb.views.formats.text import width as columns
 from rmqlb.views.report import Block, Part, Report, Section
 from tests.cli.run import EXAMPLE, run
 from tests.support.mismatches import every_case
@@ -173,22 +169,10 @@ def test_a_table_of_one_value_or_of_bars_only_keeps_a_column() -> None:
     assert [word for word in shown.split() if "─" not in word] == ["one", "topic", "Orders", "bars", "share", "█" * 10]
 
 
-EVENTS = ("--event", "crash it's#1@0s", "--event", "broker-down broker-a@0s, with slaves")
-OPTIONS = ("-s", "a file.json", "-g", "order-svc", "--orderly", *EVENTS, "--remove=-x", "-t", "注文")
-COMMAND = shlex.join(("rmqlb", "simulate-rebalance", *OPTIONS))
-
-
-@every_case("indent", [0, 9])
-@every_case("width", [18, 30, 80, 110, 500])
-def test_a_command_of_several_lines_is_the_same_to_a_shell(width: int, indent: int) -> None:
-    first, *others = command_lines(COMMAND, width, indent)
-    assert width < 80 or max(map(columns, (" " * indent + first, *others))) <= width
-    if indent == 9 and width == 80:
-        assert all(line.startswith(" " * 11 + "-") for line in others)
-    assert bool(others) == (width < 500)
-    text = "\n".join([first, *others])
-    done = subprocess.run(["sh", "-c", f"printf '%s\\n' {text}"], capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines() == shlex.split(COMMAND)
+def test_a_command_stays_one_line_for_a_shell() -> None:
+    command = "rmqlb plan-rebalance " * 9
+    block = Block((Part("run", ((command, ""),), is_command=True),), heading="a heading")
+    assert command in on_a_terminal(report(Section("x", "", (), (), blocks=(block,))), 40)
 
 
 def test_what_stands_at_the_right_of_a_wide_line_is_near_it() -> None:

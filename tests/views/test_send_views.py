@@ -60,7 +60,9 @@ def test_each_failure_has_a_line(line: str, failure: tuple[Any, ...], changes: d
 
 def test_many_failures_are_counted() -> None:
     lines = send_facts(sent(*(fails(REFUSED, at, at + 1) for at in range(1, 15))))
-    assert lines[0].startswith("T, b refused from 1 s to 2 s, b refused from 2 s to 3 s, and 12 more: ")
+    assert lines[0].startswith(
+        "T, b refused from 1 s to 2 s, b refused from 2 s to 3 s, b refused from 3 s to 4 s and 11 more: "
+    )
     assert (len(lines), lines[-1]) == (1 + 12 + 1, "  and 2 failures more")
     by_number = Failure("b", REFUSED, Moment(message=2), Moment(message=4))
     assert send_facts(sent(by_number))[0].startswith("T, b refused from message 2 to message 4: ")

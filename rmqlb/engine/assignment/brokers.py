@@ -22,8 +22,8 @@ from rmqlb.engine.assignment.consumers import reported_strategies
 from rmqlb.errors import AllocationError, UsageError
 from rmqlb.model.group import RETRY_PREFIX, ConsumerGroup, is_grpc
 from rmqlb.model.limits import MOST_CONSUMERS, MOST_QUEUES
-from rmqlb.model.message_queue import MessageQueue, is_blank, sort_client_ids, sort_queues
-from rmqlb.model.owners import AssignedQueue, AssignmentMismatch, BrokerAssignments, PopQueue, PopTopic
+from rmqlb.model.message_queue import MessageQueue, QueueName, is_blank, sort_client_ids, sort_queues
+from rmqlb.model.owners import AssignmentMismatch, BrokerAssignments, PopQueue, PopTopic
 from rmqlb.model.result import INFO, Finding, counted, of_all
 from rmqlb.model.route import MASTER_ID, TopicRouteData
 from rmqlb.model.snapshot import AssignmentAnswer, AssignmentQuestion
@@ -276,10 +276,10 @@ def _predicted(
     return [each[asked.client_id] for each in answers]
 
 
-def _listed(queues: Iterable[MessageQueue] | None) -> tuple[AssignedQueue, ...] | None:
-    return None if queues is None else tuple(AssignedQueue(q.broker_name, q.queue_id) for q in sorted(queues))
+def _listed(queues: Iterable[MessageQueue] | None) -> tuple[QueueName, ...] | None:
+    return None if queues is None else tuple(QueueName(q.broker_name, q.queue_id) for q in sorted(queues))
 
 
-def _text(queues: tuple[AssignedQueue, ...] | None) -> str:
+def _text(queues: tuple[QueueName, ...] | None) -> str:
     named = "nothing" if queues is None else ", ".join(f"{queue.broker_name}:{queue.queue_id}" for queue in queues)
     return named or "no queue"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -80,8 +79,8 @@ def print_blocks(section: Section, console: Console) -> None:
             dim = "dim" if block.heading else ""
             prefix = _labelled(_label(part, block), dim, labels, _LEAST_TEXT, 2 * _INDENT, console)
             for text, beside in _lines(part):
-                if part.is_command and not beside:
-                    _print_command(prefix, text, console)
+                if part.is_command and not beside:  # in one line, which a terminal wraps and a shell reads
+                    console.print(Text.assemble(prefix, text), soft_wrap=True)
                 else:
                     print_wrapped(prefix, text, console, beside=beside)
                 prefix = (" " * width(prefix[0]), "")
@@ -194,38 +193,3 @@ def _broken(text: str, room: int) -> Iterator[str]:
             joined = part
         line = joined
     yield line
-
-
-def _print_command(prefix: _Prefix, text: str, console: Console) -> None:
-    from rich.text import Text
-
-    first, *others = command_lines(text, console.width, width(prefix[0]))
-    for line in (Text.assemble(prefix, first), *map(Text, others)):
-        console.print(line, soft_wrap=True)
-
-
-def command_lines(command: str, columns: int, indent: int = 0) -> list[str]:
-    r"""A command as lines that a shell reads as one: the first for the place behind a label, the others indented.
-
-    Lines end before options; a word that is wider than the terminal stays whole.
-
-    >>> print(*command_lines("rmqlb plan-rebalance -g 'my group' --remove a", 30), sep="\n")
-    rmqlb plan-rebalance \
-      -g 'my group' --remove a
-    """
-    if indent + width(command) <= columns:
-        return [command]
-    groups: list[list[str]] = []  # an option with its value
-    for word in shlex.split(command):
-        if not groups or word.startswith("-") or len(groups[-1]) > 1:
-            groups.append([])
-        groups[-1].append(word)
-    lines = [""]
-    for text in map(shlex.join, groups):
-        joined = f"{lines[-1]} {text}" if lines[-1] else text
-        if lines[-1] and indent + width(joined) + 2 > columns:
-            lines[-1] += " \\"
-            lines.append(" " * _INDENT + text)
-        else:
-            lines[-1] = joined
-    return [lines[0], *(" " * indent + line for line in lines[1:])]
