@@ -30,7 +30,7 @@ GROUP… TOPIC… SEVERITY CODE COMMAND FORMAT SHARE N..M DAYS LIMIT=N SDK[@VERS
 """Metavars of which no text is right."""
 BY_METAVAR = {
     **dict.fromkeys((*NONSENSE.split(), "'VERB WHO@TIME'"), "nonsense"),
-    **dict.fromkeys(["A", "B", "FILE", "FILE|-", "URL|FILE|-", "DIR", "PATH…"], NOWHERE),
+    **dict.fromkeys(["A", "B", "FILE", "FILE|-", "FILE|TIME", "URL|FILE|-", "DIR", "PATH…"], NOWHERE),
     **dict.fromkeys(("NAME", "CLUSTER"), "no such name"),
     "URL|FILE": "no/such/file",
     "HOST:9876;…": "http://h:9876",
