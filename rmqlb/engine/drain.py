@@ -38,6 +38,7 @@ from rmqlb.model.result import rate_text
 READ_MS = 2_000  # a sample's queues are read within this time
 RETURNS_MS = 10_000  # the delay of a message that failed once (level 3 of `messageDelayLevel`)
 _ONE_SAMPLE = "needs 2 samples, got 1"
+_THREADS = 20  # of a consumer that does not report them (`consumeThreadMin`)
 _MOST_SHARING = 64  # more queues with lag of one consumer get one drain time: the model's work is quadratic
 
 
@@ -76,8 +77,9 @@ def drains_of(evidence: GroupEvidence) -> Drains:
     consumers = {client_id: slowest({queue: each[queue] for queue in own}) for client_id, own in by_owner.items()}
     group = slowest(each)
     if evidence.facts.owns_nothing:
-        if len(found) < len(each) or len({lag.at for lag in lags.values()}) > 1:
-            group = _unknown("some samples lack offsets of its queues")
+        if len({lag.at for lag in lags.values()}) != 1 or len(lags) < len(each):
+            lacking = f"the offsets of {len(each) - len(lags)} queues are unknown" if len(lags) < len(each) else None
+            group = _unknown(lacking or "some samples lack some of its queues")
         elif group.drains == "never" and group.consumed_per_second and group.inflow_per_second:
             needed = group.inflow_per_second / group.consumed_per_second * len(evidence.processes)
             group = replace(group, consumers_at_least=floor(needed) + 1 if needed else None)
@@ -146,17 +148,20 @@ def _sharing(
         connection = evidence.group.connection_of.get(client_id)
         is_java = connection is not None and connection.language == "JAVA"
         certain = is_java and report.orderly is not None and (is_compared or len(topics) == 1)
-        if report.orderly:
-            if turns and certain:
-                yield Shared(costs, orderly=True, threads=report.threads)
-        elif certain and waited and (report.batch or 1) > 1 and report.threads and min(times.values()) > 0:
+        is_pool = certain and not report.orderly
+        moving = [queue for queue in waited if own[queue].per_s]
+        if turns and certain:
+            yield Shared(costs, orderly=True, threads=report.threads)
+        elif report.orderly and len(waited) <= (report.threads or _THREADS):
+            continue
+        elif is_pool and waited and (report.batch or 1) > 1 and report.threads and all(times.values()):
             seconds = {queue: times[queue.topic] / 1000 for queue in waited}
             limit = report.limits.messages or PULLED_AHEAD
             yield Shared(seconds, threads=report.threads, batch=full_call(report.batch or 1), cached=limit)
-        elif len(waited) < 2:
-            continue
-        elif (certain and _are_cached(report, waited)) or _is_fair([own[queue] for queue in waited], own.values()):
-            yield Shared(costs, certain=certain)
+        elif is_pool and len(waited) > 1 and _are_cached(report, waited):
+            yield Shared(costs)
+        elif len(moving) > 1 and _is_fair([own[queue] for queue in moving], own.values()):
+            yield Shared({queue: costs[queue] for queue in moving}, certain=is_pool)
 
 
 def _waited(lag: QueueLag) -> bool:

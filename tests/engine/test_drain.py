@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from msgspec import convert, to_builtins
 from msgspec.structs import replace
 
+from rmqlb import MessageQueue, check, diagnose, show_consumers, show_groups
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.backlog import Flow, Pool
 from rmqlb.engine.diagnose.diagnose import evidence_of
@@ -19,12 +20,8 @@ from rmqlb.engine.drain import Drains, Shared, drains_of, queue_drain, queue_dra
 from rmqlb.model.diagnosis import Diagnosis, Drain
 from rmqlb.model.group import BROADCASTING, CONSUME_POP, QueueState
 from rmqlb.model.groups import Consumers
-from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.process_queue import ConsumerEvidence, ConsumeStatus, ProcessQueue
 from rmqlb.model.snapshot import ClusterSnapshot
-from rmqlb.verbs.check import check
-from rmqlb.verbs.diagnose import diagnose
-from rmqlb.verbs.show_groups import show_consumers, show_groups
 from rmqlb.views.check import amount_text
 from rmqlb.views.diagnose import diagnosis_report
 from rmqlb.views.show_groups import consumers_report, drain_sentence, drain_text

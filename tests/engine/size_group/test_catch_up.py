@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import random
 from math import inf
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +16,7 @@ from rmqlb import MessageQueue, SizeLimits, SizeQuestion, TopicRouteData, UsageE
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.size_group.sizes import future_ids
 from rmqlb.model.size_group import GroupSize, SizedBacklog
+from tests.cli.run import ROOT, data_of
 from tests.support import builders
 
 MINUTE_MS = 60_000.0
@@ -151,6 +154,37 @@ def test_messages_that_come_after_a_backlog_come_alone(ahead: float) -> None:
     # Until all waiting messages are cached; until these are consumed; until those that came meanwhile are.
     expected = (24 - ahead) / (4 - 0.4) + ahead / 4 + ahead / 4 * 0.4 / (1 - 0.4)
     assert (found.catch_up_ms, found.utilisation) == (pytest.approx(1000 * expected), 0.4)
+
+
+def test_reported_batches_shorten_the_time_to_catch_up(tmp_path: Path) -> None:
+    """Reports are of calls: 20 ms, for one message or for a batch."""
+
+    def times(batch: int, *, orderly: bool) -> tuple[float, float]:
+        document = json.loads((ROOT / "examples" / "faults.json").read_text(encoding="utf-8"))
+        for group in document["data"]["groups"]:
+            for report in group["reports"]:
+                report["evidence"] |= {"batch": batch, "orderly": orderly}
+        (path := tmp_path / "batches.json").write_text(json.dumps(document), encoding="utf-8")
+        limits = (
+            "--rate",
+            "100",
+            "--outage",
+            "10m",
+            "--catch-up",
+            "10m",
+            "--sizes",
+            "1..1",
+            "--set",
+            "consume-threads=8",
+        )
+        found = data_of("size-group", "-s", str(path), "-g", "ship-svc", *limits)
+        return found["topics"][0]["consumeMs"], found["curve"][0]["catchUpMs"]
+
+    consume_ms, alone = times(1, orderly=False)
+    assert consume_ms == 20.0
+    same, batches = times(4, orderly=False)
+    assert (same, times(4, orderly=True)[0]) == (20.0, 5.0)
+    assert batches < alone / 3
 
 
 def test_limits_need_work_and_lag() -> None:
