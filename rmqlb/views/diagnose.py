@@ -218,7 +218,6 @@ def _counts(found: Diagnosis) -> str:
 
 
 def _lag_text(counts: GroupCounts) -> str:
-    """The unread messages; a plus sign marks a lower bound, a question mark an unknown lag."""
     if counts.lag is not None:
         return f"{counts.lag:,}"
     return "?" if counts.lag_at_least is None else f"{counts.lag_at_least:,}+"

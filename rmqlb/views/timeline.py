@@ -237,7 +237,6 @@ def _ruler(edges: Sequence[int]) -> str:
 
 
 def ruler(width: int, labels: Iterable[tuple[int, str]]) -> str:
-    """Labels at their places, as many as fit."""
     drawn = ""
     for place, label in labels:
         if place >= len(drawn) + bool(drawn) and place + len(label) <= width:

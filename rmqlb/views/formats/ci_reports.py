@@ -57,9 +57,8 @@ def _suite(rule: str, judged: Sequence[JudgedLimit], fail_on: Severity, taken_at
     cases = [_case(one, fail_on) for one in judged]
     tags = [child.tag for case in cases for child in case]
     suite = Element("testsuite", name=fit_for_xml(rule), tests=str(len(cases)))
-    suite.set("failures", str(tags.count("failure")))
-    suite.set("errors", str(tags.count("error")))
-    suite.set("skipped", str(tags.count("skipped")))
+    for key, tag in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
+        suite.set(key, str(tags.count(tag)))
     suite.set("time", "0")
     if taken_at is not None:
         suite.set("timestamp", taken_at.replace(tzinfo=None).isoformat(timespec="seconds"))
