@@ -2,9 +2,8 @@ from typing import Any
 
 from rmqlb.cli.common.declare import Panel, Text, Texts, about, command, written
 from rmqlb.cli.common.options import (
-    RATE_HELP,
-    RATES_SINCE_HELP,
     OutputOptions,
+    RateOptions,
     SomeGroupsOnTopics,
     SourceOptions,
 )
@@ -18,8 +17,8 @@ from rmqlb.model.size_group import MOST_ID_TRIALS, MOST_QUEUES_PER_BROKER, MOST_
 _limits, _sizes, _work = Panel("Limits"), Panel("Sizes"), Panel("Work")
 
 
-class SizeOptions(SettingsOptions, SomeGroupsOnTopics):
-    sdk: Text = about("java|go|cpp", "Client library of the consumers; default: as reported, or java.")
+class SizeOptions(SettingsOptions, RateOptions, SomeGroupsOnTopics):
+    sdk: Text = setting("sdk")
     max_imbalance: Text = _limits(
         "X",
         "Limit for imbalance; 1 is perfectly even. Imbalance is the largest queue count of a consumer over the mean.",
@@ -37,6 +36,9 @@ class SizeOptions(SettingsOptions, SomeGroupsOnTopics):
     max_utilisation: Text = _limits(
         "SHARE", "Limit for the share of busy consume threads. With a rate, the default is 80%."
     )
+    outage: Text = _limits("TIME", "Outage to recover from: messages come, and none is consumed. Needs --catch-up.")
+    catch_up: Text = _limits("TIME", "Limit for the recovery time after --outage, until its backlog is gone.")
+    drain_in: Text = _limits("TIME", "Limit for the time until today's lag is gone.")
     sizes: Text = _sizes("N..M", "Consumer counts to try. Default: 1 to the queue count of the largest topic.")
     queues_per_broker: Text = _sizes("N..M", "Queues per topic and broker to try. Default: the current counts.")
     strategies: Texts = about(
@@ -44,23 +46,27 @@ class SizeOptions(SettingsOptions, SomeGroupsOnTopics):
         "Allocation strategy, or FILE.py:NAME. FILE.py is run; repeatable, to compare; default: as "
         "consumers report or show.",
     )
-    rates: Texts = _work("--rate [TOPIC=]R", RATE_HELP)
-    rates_since: Text = _work("--earlier FILE", RATES_SINCE_HELP, stdin="-")
     consume_time: Text = _work("TIME", "Processing time per message; default: as reported.")
     consume_threads: int = setting("consume-threads")
-    orderly: bool = _work.flag("Ordered consumption; default: as reported. One thread at a time consumes a queue.")
+    orderly: bool = setting("orderly")
+    sdk_option: Text = about("--sdk java|go|cpp", "Same as --set sdk.", hidden=True, for_verb=False)
+    orderly_option: bool = about.flag("Same as --set orderly.", "--orderly", hidden=True, for_verb=False)
     id_sets: str = setting("id-sets")
     id_share: str = setting("id-share")
     seed: int = setting("seed")
     fail_on: Texts = written("CONDITION", "Exit 3 if a condition holds: unsatisfied, 'consumers>10'; repeatable.")
+
+    def __init__(self, **values: Any) -> None:
+        super().__init__(**values)
+        vars(self).update(sdk=self.sdk or self.sdk_option, orderly=self.orderly or self.orderly_option)
 
     def arguments(self) -> dict[str, Any]:
         """The verb's arguments: the question, and what depends on the source (raises UsageError)."""
         from rmqlb.verbs.amounts import duration_us, given, span
 
         sizes = given(span, self.sizes, "--sizes", MOST_SIZE)
-        of_verb = ("group", "topics", "include_retry", "sdk", "strategies", "strategy_options", "rates", "rates_since")
-        names = (*of_verb, "fail_on")
+        of_verb = ("group", "topics", "include_retry", "sdk", "strategies", "strategy_options", "fail_on")
+        names = (*of_verb, *RateOptions.fields)
         return {name: value for name, value in super().arguments().items() if name in names} | {
             "question": self._question(sizes),
             "sizes": sizes,
@@ -72,17 +78,22 @@ class SizeOptions(SettingsOptions, SomeGroupsOnTopics):
         from rmqlb.verbs.settings import read_setting
 
         if "=" in (self.sdk or ""):
-            hint = "name one library for all: --sdk go"
-            raise UsageError(f"--sdk {self.sdk}: future consumers have no IDs", hint=hint)
+            hint = "name one library for all: --set sdk=go"
+            raise UsageError(f"--set sdk={self.sdk}: future consumers have no IDs", hint=hint)
         needs_rate = {
+            "--outage": self.outage,
+            "--drain-in": self.drain_in,
             "--max-utilisation": self.max_utilisation,
             "--consume-time": self.consume_time,
-            "--orderly": "" if self.orderly else None,
+            "--set orderly": "" if self.orderly else None,
         }
         for option, text in needs_rate.items():
             if text is not None and not self.rates and self.rates_since is None:
                 problem = f"{option} {text}".strip() + ": how many messages come?"
                 raise UsageError(problem, hint="say it: --rate R or --earlier FILE")
+        if (self.outage is None) != (self.catch_up is None):
+            problem = "--outage: how soon is its backlog gone?" if self.outage else "--catch-up: after which outage?"
+            raise UsageError(problem, hint="give both: --outage 30m --catch-up 30m")
         survive = 0 if self.survive is None else count(self.survive, "--survive", most=MOST_SIZE - 1)
         if sizes is not None and survive >= sizes[1]:
             text = f"--survive {self.survive} and --sizes {self.sizes}: no consumer would be left"
@@ -92,6 +103,9 @@ class SizeOptions(SettingsOptions, SomeGroupsOnTopics):
                 max_imbalance=given(imbalance, self.max_imbalance, "--max-imbalance"),
                 no_idle=self.no_idle,
                 max_utilisation=given(share, self.max_utilisation, "--max-utilisation"),
+                outage_ms=_ms(self.outage, "--outage"),
+                catch_up_ms=_ms(self.catch_up, "--catch-up"),
+                drain_in_ms=_ms(self.drain_in, "--drain-in"),
                 survive=survive,
                 survive_host=self.survive_host,
                 survive_broker=self.survive_broker,
@@ -105,6 +119,13 @@ class SizeOptions(SettingsOptions, SomeGroupsOnTopics):
         )
 
 
+def _ms(text: str | None, option: str) -> float | None:
+    from rmqlb.verbs.amounts import duration_us, given
+
+    us = given(duration_us, text, option)
+    return None if us is None else us / 1000
+
+
 @command
 def size_group(source: SourceOptions, options: SizeOptions, output: OutputOptions) -> None:
     """Find how many consumers a group needs: the fewest within limits for balance, load and failures.
@@ -112,6 +133,7 @@ def size_group(source: SourceOptions, options: SizeOptions, output: OutputOption
     Examples:
       rmqlb size-group -s examples/cluster.json --group order-svc
       rmqlb size-group -s examples/cluster.json -g order-svc --rate 500 --consume-time 40ms --survive-broker
+      rmqlb size-group -s examples/cluster.json -g order-svc --rate 500 --consume-time 40ms --outage 30m --catch-up 30m
       rmqlb size-group -s examples/cluster.json -g order-svc --max-imbalance 1.1 --no-idle --survive 1 --sizes 2..40
       rmqlb size-group -s examples/cluster.json -g order-svc --queues-per-broker 4..32 --sizes 8..12 -o json
       --fail-on unsatisfied

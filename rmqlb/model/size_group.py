@@ -9,6 +9,7 @@ from msgspec import Meta, Struct, field
 
 from rmqlb.model.limits import Seed
 from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.rates import RateSource
 from rmqlb.model.result import Result, TriedCondition
 
 Limit = Literal[
@@ -17,10 +18,13 @@ Limit = Literal[
     "max-imbalance",
     "no-idle",
     "max-utilisation",
+    "catch-up",
+    "drain-in",
     "survive",
     "survive-host",
     "survive-broker",
 ]
+TimeLimit = Literal["catch-up", "drain-in"]
 MOST_SIZE = 1000  # consumers
 MOST_QUEUES_PER_BROKER = 1024
 MOST_ID_TRIALS = 1000
@@ -36,6 +40,9 @@ class SizeLimits(Struct, frozen=True, kw_only=True, rename="camel"):
     max_imbalance: Annotated[Annotated[float, Meta(ge=1)] | None, "limit of most queues over the mean"] = None
     no_idle: Annotated[bool, "every consumer has a queue"] = False
     max_utilisation: Annotated[Annotated[float, Meta(gt=0, le=1)] | None, "limit of consuming threads (0..1)"] = None
+    outage_ms: Annotated[Annotated[float, Meta(gt=0)] | None, "outage: messages come, none is consumed"] = None
+    catch_up_ms: Annotated[Annotated[float, Meta(gt=0)] | None, "limit of the time until its backlog is gone"] = None
+    drain_in_ms: Annotated[Annotated[float, Meta(gt=0)] | None, "limit of the time until today's lag is gone"] = None
     survive: Annotated[int, Meta(ge=0, lt=MOST_SIZE), "the same holds after any so many consumers are lost"] = 0
     survive_host: Annotated[bool, "the same holds after any one host of consumers is lost"] = False
     survive_broker: Annotated[bool, "the same holds after any one broker is lost"] = False
@@ -50,6 +57,7 @@ class SizeQuestion(Struct, frozen=True, kw_only=True):
         queues_per_broker: the fewest and the most read queues of each topic on each broker; None changes none.
         strategies: RocketMQ's names; of those that need as few consumers and queues, the first is the answer.
         work: queue → seconds that one thread works on its messages of one second; needed for `max_utilisation`.
+        lag: queue → seconds that one thread works on the messages that wait now; needed for `drain_in_ms`.
         work_of_topics: topic without a readable queue → its work, spread evenly over the queues that it gets.
         threads: consume threads of a consumer (`consumeThreadMin`, by default 20).
         present: client IDs of the group now; future ones are on their machines, for strategies that use machines and
@@ -66,6 +74,7 @@ class SizeQuestion(Struct, frozen=True, kw_only=True):
     ) = None
     strategies: tuple[str, ...] = ("AVG",)
     work: Mapping[MessageQueue, float] = field(default_factory=dict)
+    lag: Mapping[MessageQueue, float] = field(default_factory=dict)
     work_of_topics: Mapping[str, float] = field(default_factory=dict)
     threads: Annotated[int, Meta(ge=1, le=10_000)] = 20
     orderly: Annotated[bool, "a queue is consumed by one thread at a time, as `MessageListenerOrderly` has it"] = False
@@ -89,6 +98,8 @@ class AfterLoss(Struct, frozen=True, rename="camel"):
     duplicate_owners: Annotated[int, "queues with two or more owners afterwards"] = 0
     exact: Annotated[bool, "every loss was tried; false: some were drawn at random, and a worse one may exist"] = True
     lost_host: Annotated[str | None, "the host of consumers that is lost; null when another thing is"] = None
+    catch_up_ms: Annotated[float | None, "until the backlog of the outage is gone; null: never, or no outage"] = None
+    drain_ms: Annotated[float | None, "until the present lag is gone; null: never, or not asked for"] = None
 
 
 class SizePoint(Struct, frozen=True, rename="camel"):
@@ -106,6 +117,8 @@ class SizePoint(Struct, frozen=True, rename="camel"):
     after_loss: Annotated[AfterLoss | None, "after the worst loss of consumers; null when none was tried"] = None
     after_broker_loss: Annotated[AfterLoss | None, "after the worst loss of a broker; null in the same cases"] = None
     after_host_loss: Annotated[AfterLoss | None, "after the worst loss of a host; null in the same cases"] = None
+    catch_up_ms: Annotated[float | None, "until the backlog of the outage is gone; null: never, or no outage"] = None
+    drain_ms: Annotated[float | None, "until the present lag is gone; null: never, or not asked for"] = None
 
 
 class ReplicaCounts(Struct, frozen=True):
@@ -124,6 +137,18 @@ class SizeCandidate(Struct, frozen=True, rename="camel"):
     consumers: Annotated[int | None, "the fewest that satisfy all limits; null when none do"]
     allowed: Annotated[int, "how many of the sizes looked at do"]
     best: Annotated[SizePoint, "of the answer, or of the size that comes nearest"]
+
+
+class SizedBacklog(Struct, frozen=True, rename="camel"):
+    """How the lag after an outage, or the present lag, goes with the consumers of the answer."""
+
+    limit: Annotated[TimeLimit, "the limit that asks for it"]
+    ms: Annotated[float | None, "until the lag is gone, messages that come meanwhile included; null: never"]
+    last_queue: Annotated[MessageQueue, "the queue whose lag goes last, with the first set of client IDs"]
+    alone_ms: Annotated[float | None, "the least time with any number of consumers; null: never"]
+    slowest_queue: Annotated[MessageQueue, "the queue that takes that time with a consumer of its own"]
+    inflow_over_mean: Annotated[float, "messages that come into that queue over the mean of its topic's queues"]
+    messages: Annotated[float | None, "at the beginning; null when the engine is asked directly"] = None
 
 
 class SizedTopic(Struct, frozen=True, rename="camel"):
@@ -159,6 +184,8 @@ class GroupSize(Result, frozen=True):
     orderly: Annotated[bool, "a queue is consumed by one thread at a time"] = False
     sdk: Annotated[str, "the client library that all consumers are taken to run"] = "java"
     mixed_subscriptions: Annotated[bool, "present consumers read different topics; further ones read all"] = False
+    backlogs: Annotated[tuple[SizedBacklog, ...], "after the outage and now, as asked for"] = ()
+    rates: Annotated[RateSource | None, "where the rates come from; null without rates"] = None
     conditions: tuple[TriedCondition, ...] = ()
 
     def at(self, consumers: int) -> SizePoint | None:

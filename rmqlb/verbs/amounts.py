@@ -1,5 +1,6 @@
 """Amounts as typed, parsed: times, numbers, rates, sizes, dates. Each error names the option."""
 
+import os
 import re
 from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime, timedelta
@@ -59,6 +60,13 @@ def seconds(text: str, option: str) -> float:
     if us > DAY_US:
         raise UsageError(f"{option} {text}: longer than a day")
     return us / UNITS_US["s"]
+
+
+def spacing(since: object) -> float | None:
+    """The time between two samples, where `--earlier` has one instead of a file."""
+    if not isinstance(since, str) or time_us(since) is None or os.path.exists(since):
+        return None
+    return seconds(since, "--earlier")
 
 
 def whole_ms(text: str, option: str) -> int:

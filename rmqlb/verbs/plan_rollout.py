@@ -56,7 +56,8 @@ def plan_rollout(
         order=order_of(None if order is None else texts_of(order)),
     )
     opened = reader(source)
-    snapshot = opened.fetch(parsed.chosen.wanted(opened))
+    rates, snapshot = parsed.rates.read(opened, parsed.chosen.wanted(opened), progress)
+    parsed = replace(parsed, rates=rates)
     found = simulated_group(parsed, parsed.chosen.only(snapshot), snapshot, opened)
     resolved = found.group
     restarting = restarted(names_of(restart), resolved.client_ids)

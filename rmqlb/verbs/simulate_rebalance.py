@@ -19,11 +19,11 @@ from rmqlb.model.simulate_send import SendReport, SendResult, printed_part
 from rmqlb.model.snapshot import Everything
 from rmqlb.verbs.amounts import count, duration_us
 from rmqlb.verbs.changes import ChangeOptions, split_changes
-from rmqlb.verbs.parse import conditions, texts_of
+from rmqlb.verbs.parse import conditions
+from rmqlb.verbs.rates import typed_rates
 from rmqlb.verbs.rebalance_events import events_of_brokers
 from rmqlb.verbs.settings import read_setting
 from rmqlb.verbs.simulated_group import Simulation, SimulationOptions, simulated_group, simulation
-from rmqlb.verbs.simulated_group import rates as typed_rates
 from rmqlb.verbs.source import AnySource, reader
 
 _SUMMED = ("queues_with_gap", "queues_with_overlap", "queues_with_outage", "queues_unread_at_end")
@@ -80,7 +80,9 @@ def simulate_rebalance(
         raise UsageError("what changes?", hint=hint, code="nothing-changes")
     whole = "*" in chosen.names and not chosen.given.topics
     wanted = chosen.wanted(opened)
-    snapshot = opened.fetch(replace(wanted, several=(), everything=Everything()) if whole else wanted)
+    wanted = replace(wanted, several=(), everything=Everything()) if whole else wanted
+    rates, snapshot = parsed.rates.read(opened, wanted, progress)
+    parsed = replace(parsed, rates=rates)
     routes = [sighting.route for sighting in snapshot.routes.values()]
     used: dict[str, TopicRouteData] = _users(routes if whole else ())
 
@@ -140,7 +142,7 @@ def _producers(parsed: Simulation, routes: Sequence[TopicRouteData], elsewhere: 
     version, scenario = parsed.options.get("client_version") or NEWEST, parsed.scenario
     latency = Latency(parsed.options.get("round_trip", "1ms"), (scenario.latency_us,))
     sends = SendScenario(client_version=version, latency=latency, seed=scenario.seed)
-    inflow = typed_rates(texts_of(parsed.options.get("rates", ())), [route.topic for route in elsewhere])
+    inflow = typed_rates(parsed.rates.texts, [route.topic for route in elsewhere])
     found = producers_of(routes, failures, sends, inflow)
     if not found.reports:
         return found

@@ -1,7 +1,6 @@
 """The arguments of `simulate-rebalance` and `plan-rollout`, made into what the engine simulates."""
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, get_args
 
 from msgspec import Struct
@@ -17,13 +16,11 @@ from rmqlb.engine.rebalance.profile import consumer_profile_of
 from rmqlb.engine.rebalance.reported_clients import (
     client_version,
     consumer_types,
-    observed_rates,
     orderly_findings,
-    spread_evenly,
 )
-from rmqlb.errors import DataError, UsageError
+from rmqlb.errors import UsageError
 from rmqlb.model.client_versions import SdkUse
-from rmqlb.model.group import RETRY_PREFIX, ConsumerType
+from rmqlb.model.group import ConsumerType
 from rmqlb.model.group_scenario import (
     CONSUME_FROM_FIRST_OFFSET,
     CONSUME_FROM_LAST_OFFSET,
@@ -32,18 +29,19 @@ from rmqlb.model.group_scenario import (
     GroupScenario,
     Timers,
 )
-from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.rates import RateSource
 from rmqlb.model.result import Finding
 from rmqlb.model.route import TopicRouteData
-from rmqlb.model.snapshot import ClusterSnapshot, Wanted, suggestion
-from rmqlb.verbs.amounts import duration_us, one_of, rate
+from rmqlb.model.snapshot import ClusterSnapshot, suggestion
+from rmqlb.verbs.amounts import duration_us, one_of
 from rmqlb.verbs.changes import ChangeOptions, changes_of, events_of, has_placeholders
 from rmqlb.verbs.parse import by_consumer, require_members, texts_of
+from rmqlb.verbs.rates import RateOptions, Rates, asked_rates
 from rmqlb.verbs.rebalance_events import events as expanded
 from rmqlb.verbs.rebalance_events import placeholder_findings
 from rmqlb.verbs.selection import GroupOptions, Selection, select
 from rmqlb.verbs.settings import read_setting
-from rmqlb.verbs.source import AnySource, Earlier, Reader, earlier
+from rmqlb.verbs.source import Reader
 from rmqlb.verbs.strategies import Strategies
 
 _CONSUME_FROM = {
@@ -55,7 +53,7 @@ _TYPE = "--set consumer-type="
 _MAY_BE_ZERO = ("pull-delay", "release-wait", "notify-batch", "unlock-delay")
 
 
-class SimulationOptions(GroupOptions, total=False):
+class SimulationOptions(GroupOptions, RateOptions, total=False):
     """The keyword arguments that `rmqlb.simulate_rebalance` and `rmqlb.plan_rollout` share."""
 
     strategy: str | None  # what consumers run; None takes what they report or show, otherwise AVG
@@ -66,8 +64,6 @@ class SimulationOptions(GroupOptions, total=False):
     timers: str | Sequence[str]  # clocks that differ from their defaults, as `rebalance-wait=10s`
     round_trip: str  # a request's way to a broker and back; 1ms by default
     consume_time: str  # how long the listener takes for a message; 0s by default
-    rates: str | Sequence[str]  # messages per second of each topic, as `500`, or of one, as `TOPIC=500`
-    rates_since: AnySource | Earlier | None  # an earlier snapshot: each queue's rate is what came since
     seed: int  # the random seed; 1 by default
 
 
@@ -78,7 +74,7 @@ class Simulation(Struct, frozen=True):
     chosen: Selection
     strategies: Strategies
     strategy: str | None
-    earlier: Earlier | None  # the snapshot of `rates_since`
+    rates: Rates
     scenario: GroupScenario
     events: tuple[str, ...]
     duration: str | None
@@ -114,7 +110,7 @@ def simulation(
         select(group, **of_groups),
         strategies,
         strategies.optional(options.get("strategy")),
-        earlier(options.get("rates_since"), "--set earlier="),
+        asked_rates(options, "--set earlier="),
         GroupScenario(
             orderly=options.get("orderly", False),
             broadcasting=broadcasting,
@@ -140,6 +136,7 @@ class SimulatedGroup(Struct, frozen=True):
     scenario: GroupScenario
     findings: tuple[Finding, ...]
     sdks: tuple[SdkUse, ...]  # of all consumers that take part at any time
+    rate_source: RateSource | None
 
 
 def simulated_group(
@@ -185,15 +182,13 @@ def simulated_group(
     usual_type, types, of_types = consumer_types(seen, given, given_types)
     require_members(given_types, everybody, _TYPE)
     of_sdks = orderly_findings({group.sdks.usual, *group.sdks.sdk_of.values()} if scenario.orderly else ())
-    topics = dict.fromkeys(route.topic for route in (*group.pulled_routes, *elsewhere))
-    inflow = spread_evenly(rates(texts_of(parsed.options.get("rates")), list(topics)), group.pulled_routes, events)
-    if parsed.earlier is not None:
-        inflow = rates_since(parsed.earlier, chosen.wanted(source), group, snapshot) | inflow
+    others = [route.topic for route in elsewhere]
+    inflow = parsed.rates.of(group, chosen.wanted(source), snapshot, events, others)
     scenario = replace(
         scenario,
         events=events,
         broadcasting=broadcasting,
-        rates=inflow,
+        rates=inflow.of_queues,
         client_version=version,
         consume_from=_consume_from(parsed.options.get("consume_from"), group.consume_from),
         consumer_type=usual_type,
@@ -206,7 +201,7 @@ def simulated_group(
     # a consumer that joins is assumed to run the usual library, unless its own is named
     unknown = set(joining).difference(chosen.given.sdk_of, group.client_ids) if chosen.given.sdk is None else ()
     sdks = replace(group.sdks, assumed=group.sdks.assumed.union(unknown)).uses(everybody)
-    return SimulatedGroup(group, members, scenario, tuple(findings), sdks)
+    return SimulatedGroup(group, members, scenario, tuple(findings), sdks, inflow.source)
 
 
 def _members(group: Group, *, broadcasting: bool) -> tuple[Members, list[Finding]]:
@@ -250,30 +245,3 @@ def consumer_type(name: str) -> ConsumerType:
     if name not in get_args(ConsumerType):
         raise UsageError(f"there is no type {name}", hint=f"write {', '.join(get_args(ConsumerType))}")
     return name  # type: ignore[return-value]
-
-
-def rates(texts: Sequence[str], topics: Sequence[str]) -> Mapping[str, float]:
-    """`--rate [TOPIC=]R`: topic → messages per second; R alone is for each other topic, retry topics left out."""
-    given: dict[str, float] = {}
-    for text in texts:
-        topic, _, value = text.rpartition("=")
-        if topic and topic not in topics:
-            hint = suggestion("topics", topic, topics)
-            raise DataError(f"--rate {text}: topic {topic} is not simulated", hint=hint, code="topic-not-found")
-        if topic in given:
-            raise UsageError(f"--rate {text}: {topic or 'the rate of each topic'} is given twice", code="given-twice")
-        is_none = re.fullmatch(r"0(?:\.0+)?(?:/[smh])?", value.strip())
-        given[topic] = 0.0 if is_none else float(rate(value, f"--rate {text}:" if topic else "--rate"))
-    others = {topic: given[""] for topic in topics if "" in given and not topic.startswith(RETRY_PREFIX)}
-    return others | {topic: each for topic, each in given.items() if topic}
-
-
-def rates_since(before: Earlier, wanted: Wanted, group: Group, snapshot: ClusterSnapshot) -> dict[MessageQueue, float]:
-    """Queue → messages per second, of those that both snapshots have (raises DataError, UsageError)."""
-    now = group.seen
-    if now is None:
-        raise DataError(f"{before.option}: the source does not report the group, so that no rate follows")
-    then = before.source.fetch(replace(wanted, group=now.group))
-    was = then.group(now.group)
-    times = now.seen.at or snapshot.taken_at, was.seen.at or then.taken_at
-    return observed_rates(now, was, times, group.pulled_queues, before.option)

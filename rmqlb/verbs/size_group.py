@@ -1,6 +1,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from math import fsum
+from typing import Unpack
 
 from msgspec.structs import replace
 
@@ -8,19 +9,26 @@ from rmqlb.engine.assignment.assign import runnable
 from rmqlb.engine.assignment.consumers import is_orderly
 from rmqlb.engine.group import Group
 from rmqlb.engine.group_findings import planning_findings
-from rmqlb.engine.rebalance.reported_clients import spread_evenly
 from rmqlb.engine.size_group.size_group import SIZE_FIGURES, try_on_size
 from rmqlb.engine.size_group.size_group import size_group as find_size
 from rmqlb.engine.source_findings import one_broker_findings
 from rmqlb.errors import DataError, UsageError
+from rmqlb.model.message_queue import MessageQueue, queue_ranges
 from rmqlb.model.result import INFO, Finding, Meta, Progress, counted, no_progress, with_meta
-from rmqlb.model.size_group import MOST_SIZE, GroupSize, SizedTopic, SizeQuestion, SizesOfGroups, sizes_of_groups
+from rmqlb.model.size_group import (
+    MOST_SIZE,
+    GroupSize,
+    SizedBacklog,
+    SizedTopic,
+    SizeQuestion,
+    SizesOfGroups,
+    sizes_of_groups,
+)
 from rmqlb.model.snapshot import ClusterSnapshot, Wanted
 from rmqlb.verbs.parse import conditions
+from rmqlb.verbs.rates import KnownRates, RateOptions, asked_rates
 from rmqlb.verbs.selection import select
-from rmqlb.verbs.simulated_group import rates as parse_rates
-from rmqlb.verbs.simulated_group import rates_since as rates_between
-from rmqlb.verbs.source import Earlier, Reader
+from rmqlb.verbs.source import Reader
 from rmqlb.verbs.strategies import Strategies
 
 _USUAL_IMBALANCE, _USUAL_UTILISATION = 1.1, 0.8
@@ -37,11 +45,10 @@ def size_group(
     sizes: tuple[int, int] | None = None,
     strategies: Sequence[str] = (),
     strategy_options: Sequence[str] = (),
-    rates: Sequence[str] = (),
-    rates_since: Earlier | None = None,
     consume_us: int | None = None,
     fail_on: Sequence[str] = (),
     progress: Progress = no_progress,
+    **rates: Unpack[RateOptions],
 ) -> GroupSize | SizesOfGroups:
     """Size a group of a source; all that needs no source is checked before it is read (raises RmqlbError).
 
@@ -50,7 +57,8 @@ def size_group(
     without limits gets the usual ones.
     """
     asked = conditions(fail_on, SIZE_FIGURES)
-    has_rate = bool(rates) or rates_since is not None
+    asked_for_rates = asked_rates(rates)
+    has_rate = asked_for_rates.given
     question, assumed = _usual_limits(question, has_rate=has_rate)
     named = Strategies(strategy_options)
     names, has_all = named.compared(strategies)
@@ -62,7 +70,8 @@ def size_group(
     wanted = Wanted(chosen.given.topics or None, next(iter(chosen.names), None), retry=include_retry)
     if chosen.several:
         wanted = replace(wanted, group=None, several=chosen.names)
-    snapshot = source.fetch(replace(wanted, evidence=has_rate))
+    wanted = replace(wanted, evidence=has_rate)
+    asked_for_rates, snapshot = asked_for_rates.read(source, wanted, progress)
 
     def size_of(name: str | None) -> tuple[GroupSize, tuple[Finding, ...]]:
         of_group = chosen
@@ -70,9 +79,11 @@ def size_group(
             of_group = select(name, topics=topics, consumers=1, sdk=sdk, include_retry=include_retry)
         found = of_group.resolve(snapshot, name, named.settings_for, strategy=names[0] if names else None)
         found.must_share()
-        work = _Work(found, rates, rates_since, wanted, snapshot)
+        work = _Work(found, asked_for_rates.of(found, wanted, snapshot))
         if has_rate:
             work.require(consume_us, more_queues=question.queues_per_broker is not None)
+        if question.limits.drain_in_ms is not None:
+            work.require_lag()
         present = () if found.assumed else found.client_ids
         compared = runnable(names, replace(found.members, client_ids=present)) if has_all else names
         own = replace(
@@ -81,6 +92,7 @@ def size_group(
             strategies=tuple(compared) or (found.strategy.strategy,),
             work={queue: rate * work.consume_ms[queue.topic] / 1000 for queue, rate in work.rates.items()},
             work_of_topics={topic: rate * work.consume_ms[topic] / 1000 for topic, rate in work.of_topics.items()},
+            lag={queue: lag * work.consume_ms[queue.topic] / 1000 for queue, lag in work.lag.items()},
             orderly=question.orderly
             or (found.seen is not None and bool(work.rates) and is_orderly(found.seen) is True),
             present=present,
@@ -93,7 +105,9 @@ def size_group(
         if len(set(now.client_ids)) < len(now.client_ids) or now.strategy_of or now.sdk_of:
             size = replace(size, consumers_now=None)  # no size describes it
         if has_rate:
-            size = replace(size, topics=tuple(map(work.of_topic, size.topics)))
+            backlogs = (work.of_backlog(each, question.limits.outage_ms) for each in size.backlogs)
+            topics_now = map(work.of_topic, size.topics)
+            size = replace(size, topics=tuple(topics_now), backlogs=tuple(backlogs), rates=work.source)
         size = replace(size, conditions=tuple(try_on_size(condition, size) for condition in asked))
         return size, tuple(_findings(own, found))
 
@@ -153,17 +167,13 @@ def _usual_sizes(question: SizeQuestion, group: Group) -> tuple[int, int]:
 class _Work:
     """What comes into the queues, and how long listeners take for it."""
 
-    def __init__(
-        self, group: Group, typed: Sequence[str], rates_since: Earlier | None, wanted: Wanted, snapshot: ClusterSnapshot
-    ) -> None:
+    def __init__(self, group: Group, rates: KnownRates) -> None:
         self._group = group
-        by_topic = parse_rates(typed, [route.topic for route in group.pulled_routes])
-        self.rates = dict(spread_evenly(by_topic, group.pulled_routes))
-        if rates_since is not None:
-            self.rates = rates_between(rates_since, wanted, group, snapshot) | self.rates
+        self.rates, self.source = dict(rates.of_queues), rates.source
         with_queues = {queue.topic for queue in group.pulled_queues}
-        self.of_topics = {topic: rate for topic, rate in by_topic.items() if topic not in with_queues}
+        self.of_topics = {topic: rate for topic, rate in rates.of_topics.items() if topic not in with_queues}
         self.consume_ms: dict[str, float] = {}
+        self.lag: dict[MessageQueue, int] = {}
 
     def require(self, consume_us: int | None, *, more_queues: bool) -> None:
         """Refuse topics of unknown rate or consume time, and rates of topics that get no queue (raises DataError)."""
@@ -176,6 +186,16 @@ class _Work:
             text = f"no readable queue in {', '.join(self.of_topics)}: consumers get none of its messages"
             hint = "say how many read queues there will be: --queues-per-broker N..M"
             raise DataError(text, hint=hint, code="no-readable-queue")
+
+    def require_lag(self) -> None:
+        states = self._group.states
+        lags = {queue: states[queue].lag if queue in states else None for queue in self._group.pulled_queues}
+        self.lag = {queue: lag for queue, lag in lags.items() if lag is not None}
+        if len(self.lag) < len(lags):
+            text = f"the lag of {counted(len(lags) - len(self.lag), 'queue')} is unknown, such as"
+            queue = next(queue for queue in lags if queue not in self.lag)
+            hint = "use a source that has the offsets of the group, or ask for an outage: --outage 30m"
+            raise DataError(f"{text} {queue_ranges([queue])}", hint=hint, code="lag-unknown")
 
     def _consume_ms(self, typed_us: int | None) -> dict[str, float]:
         """How long a listener takes for a message of each topic: as typed, or the longest that a consumer reports."""
@@ -197,3 +217,9 @@ class _Work:
         own = [rate for queue, rate in self.rates.items() if queue.topic == topic.topic]
         rate = fsum(own) if own else self.of_topics.get(topic.topic)
         return replace(topic, rate_per_second=rate, consume_ms=self.consume_ms[topic.topic])
+
+    def of_backlog(self, backlog: SizedBacklog, outage_ms: float | None) -> SizedBacklog:
+        rates = (*self.rates.values(), *self.of_topics.values())
+        if backlog.limit == "catch-up":
+            return replace(backlog, messages=fsum(rates) * (outage_ms or 0.0) / 1000)
+        return replace(backlog, messages=sum(self.lag.values()))

@@ -1,12 +1,14 @@
 from collections.abc import Iterator, Sequence
+from functools import partial
 from operator import attrgetter
 
-from rmqlb.model.message_queue import runs, span
+from rmqlb.model.message_queue import queue_ranges, runs, span
 from rmqlb.model.result import INFO, WARNING, are, counted
-from rmqlb.model.size_group import AfterLoss, GroupSize, Limit, SizeLimits, SizePoint, SizesOfGroups
+from rmqlb.model.size_group import AfterLoss, GroupSize, Limit, SizedBacklog, SizeLimits, SizePoint, SizesOfGroups
 from rmqlb.views.columns import Cell, Column, columns_from
 from rmqlb.views.numbers import beyond, duration, number, percent
 from rmqlb.views.of_groups import of_groups
+from rmqlb.views.rates import rate_source
 from rmqlb.views.report import BETWEEN, Report, Section, section_of
 from rmqlb.views.timeline import ruler
 
@@ -18,6 +20,7 @@ _HEIGHT = 6
 _EDGE = "|"
 _GOOD, _BAD, _LIMIT = "#", ":", "-"
 _BETWEEN_TICKS = 5
+_HOT = 2  # times the mean of the topic's queues
 
 
 def size_report(result: GroupSize | SizesOfGroups) -> Report:
@@ -57,7 +60,8 @@ def _grave(size: GroupSize) -> str:
 def _report(size: GroupSize) -> Report:
     candidates = [_candidates(size)] if len(size.candidates) > 1 else []
     sections = (_chart(size, _LENGTH), _curve(size), *candidates, _topics(size))
-    lines = [list(_for_autoscalers(size)), _limits_text(size.limits), list(_certainty(size)), list(_of_now(size))]
+    lines = [list(_for_autoscalers(size)), *map(list, map(partial(_backlog, size), size.backlogs))]
+    lines += [_limits_text(size.limits), list(_certainty(size)), list(_of_now(size))]
     facts = (_headline(size), *(f"  {BETWEEN.join(parts)}" for parts in lines if parts))
     return Report("rmqlb/group-size", size, facts, sections, grave=_grave(size), closing=tuple(_work(size)))
 
@@ -75,6 +79,8 @@ def _curve(size: GroupSize) -> Section:
         Column("", "status", "sign", of=lambda point: "inOrder" if point.satisfied else "warning"),
         *columns_from("consumers imbalance idle unassigned? duplicateOwners?", "number"),
         Column("utilisation", "utilisation", "share", shown=size.threads is not None),
+        Column("catches up in", "catchUpMs", "ms", shown=limits.outage_ms is not None, of=attrgetter("catch_up_ms")),
+        Column("drains in", "drainMs", "ms", shown=limits.drain_in_ms is not None, of=attrgetter("drain_ms")),
         after("with consumers lost", "imbalanceAfterLoss", "after_loss", shown=bool(limits.survive)),
         after("with a host lost", "imbalanceAfterHostLoss", "after_host_loss", shown=limits.survive_host),
         after("with a broker lost", "imbalanceAfterBrokerLoss", "after_broker_loss", shown=limits.survive_broker),
@@ -140,7 +146,29 @@ def _work(size: GroupSize) -> Iterator[str]:
     took = duration(times[0]) if len(times) == 1 else f"{duration(times[0])} to {duration(times[-1])}"
     threads = f"{counted(size.threads, 'consume thread')} per consumer"
     one = " (an orderly group uses 1 per queue)" if size.orderly else ""
-    yield f"work: {number(sum(rates))} messages per second, {took} each, {threads}{one}"
+    source = "" if size.rates is None else f" ({rate_source(size.rates)})"
+    yield f"work: {number(sum(rates))} messages per second{source}, {took} each, {threads}{one}"
+
+
+def _backlog(size: GroupSize, backlog: SizedBacklog) -> Iterator[str]:
+    """What the answer does with a backlog, and what no number of consumers does."""
+    begin = "lag now"
+    if backlog.limit == "catch-up":
+        begin = f"after an outage of {duration(size.limits.outage_ms or 0)}"
+    waiting = "" if backlog.messages is None else f"{number(round(backlog.messages))} messages"
+    gone = "never gone" if backlog.ms is None else f"gone in {duration(backlog.ms)}"
+    with_consumers = f"with {counted(size.best.consumers, 'consumer')}"
+    yield f"{begin}: {waiting}, {gone} {with_consumers}"
+    if not backlog.messages:
+        return
+    yield f"last: {queue_ranges([backlog.last_queue])}"
+    most = size.limits.catch_up_ms if backlog.limit == "catch-up" else size.limits.drain_in_ms
+    if backlog.alone_ms is None or backlog.alone_ms > (most or 0):
+        alone = "never drains" if backlog.alone_ms is None else f"takes {duration(backlog.alone_ms)}"
+        is_hot = backlog.inflow_over_mean >= _HOT
+        hot = f", which gets {number(backlog.inflow_over_mean)} times the mean of its topic," if is_hot else ""
+        remedy = "neither more consumers nor queues help a hot key" if hot else "more queues help, consumers do not"
+        yield f"{queue_ranges([backlog.slowest_queue])}{hot} {alone} with a consumer of its own: {remedy}"
 
 
 def _headline(size: GroupSize) -> str:
@@ -186,6 +214,8 @@ def _limits_text(limits: SizeLimits) -> list[str]:
         most is not None and f"imbalance at most {number(most)}",
         limits.no_idle and "no idle consumer",
         used is not None and f"utilisation at most {percent(used)}",
+        limits.catch_up_ms is not None and f"backlog of the outage gone in {duration(limits.catch_up_ms)}",
+        limits.drain_in_ms is not None and f"lag now gone in {duration(limits.drain_in_ms)}",
         lost and f"also with up to {counted(lost, 'consumer')} lost",
         limits.survive_host and "also with any host lost",
         limits.survive_broker and "also with any broker lost",
@@ -233,6 +263,14 @@ def _broken(limit: Limit, found: SizePoint | AfterLoss, limits: SizeLimits) -> s
         return counted(broken, noun) + how if broken else f"1 {noun}{how} or more with some sets of client IDs"
     if limit == "max-utilisation":
         return f"utilisation {_above(100 * (found.utilisation or 0), 100 * (limits.max_utilisation or 0), '%')}"
+    if limit in ("catch-up", "drain-in"):
+        what, ms, most = "catches up", found.catch_up_ms, limits.catch_up_ms
+        if limit == "drain-in":
+            what, ms, most = "drains", found.drain_ms, limits.drain_in_ms
+        if ms is None:
+            return f"never {what}"
+        within = f"in {duration(ms)} > {duration(most or 0)}" if ms > (most or 0) else "later with some client IDs"
+        return f"{what} {within}"
     if found.imbalance is None:
         return "no queue is left"
     return f"imbalance {_above(found.imbalance, limits.max_imbalance or 0)}"

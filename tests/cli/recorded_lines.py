@@ -26,6 +26,7 @@ _PATHS = {
     "LATER": str(ROOT / "examples" / "cluster-later.json"),
     "FOUR_GROUPS": str(ROOT / "examples" / "four-groups.yaml"),
     "FAULTS": str(ROOT / "examples" / "faults.json"),
+    "FAULTS_BEFORE": str(ROOT / "examples" / "faults-before.json"),
 }
 
 

@@ -18,6 +18,7 @@ from rmqlb.model.route import TopicQueueMappingInfo
 from rmqlb.verbs import parse as values
 from rmqlb.verbs import plan_rollout as rollout_values
 from rmqlb.verbs import simulated_group as group_values
+from rmqlb.verbs.rates import typed_rates
 from rmqlb.verbs.rebalance_events import VERBS, events
 from rmqlb.verbs.strategies import zones
 from tests.support.builders import route
@@ -197,9 +198,9 @@ def test_timers_are_named_as_the_table_says() -> None:
 
 def test_rates_are_of_a_topic_or_of_each() -> None:
     topics = ["Orders", "Bills", "%RETRY%g"]
-    assert group_values.rates([], topics) == {}
-    assert group_values.rates(["60/m"], topics) == {"Orders": 1.0, "Bills": 1.0}
-    assert group_values.rates(["100", "Bills=0", "%RETRY%g=2.5/s"], topics) == {
+    assert typed_rates([], topics) == {}
+    assert typed_rates(["60/m"], topics) == {"Orders": 1.0, "Bills": 1.0}
+    assert typed_rates(["100", "Bills=0", "%RETRY%g=2.5/s"], topics) == {
         "Orders": 100.0,
         "Bills": 0.0,
         "%RETRY%g": 2.5,

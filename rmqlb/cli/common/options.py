@@ -7,7 +7,7 @@ from rmqlb.model.configuration import ActiveContext
 from rmqlb.model.diagnosis import MAX_LAG
 
 _source, _login, _tls = (Panel(title, has_variables=True) for title in ("Connection", "Login", "TLS"))
-_name_servers = Panel("Connection")
+_name_servers, _rates = Panel("Connection"), Panel("Rates")
 
 
 class SourceOptions(Options):
@@ -48,10 +48,20 @@ class SourceOptions(Options):
     ignored_context_note: str | None = None
 
 
-RATE_HELP = (
-    "Messages per second of each topic or of TOPIC. The rate is spread evenly over the topic's queues; repeatable."
-)
-RATES_SINCE_HELP = "Earlier snapshot, to compute the rate of each queue."
+class GivenRates(Options):
+    rates: Texts = _rates(
+        "--rate [TOPIC=]R",
+        "Messages per second of each topic or of TOPIC. The rate is spread evenly over the topic's queues; repeatable.",
+    )
+
+
+class RateOptions(GivenRates):
+    rates_since: Text = _rates(
+        "--earlier FILE|TIME",
+        "Earlier snapshot, to compute the rate of each queue. With a running cluster, TIME such as 60s takes two "
+        "samples that far apart.",
+        stdin="-",
+    )
 
 
 class StrategyOptions(Options):

@@ -134,8 +134,10 @@ def source_of_context(name: str, options: SourceOptions) -> SourceOptions:
 def ask(verb: Callable[..., Shown], reader: Reader, options: Options, **more: Any) -> Callable[..., Shown]:
     """A verb with its source and its arguments, which the fields of the options are (raises UsageError)."""
     given = options.arguments() | more
-    if "rates_since" in given and (found := earlier(given["rates_since"], options.option("rates_since"))) is not None:
-        given["rates_since"] = Earlier(reader.of_file(given["rates_since"]), found.option)
+    since = given.get("rates_since")
+    if since is not None and amounts.spacing(since) is None:
+        found = earlier(since, options.option("rates_since"))
+        given["rates_since"] = found and Earlier(reader.of_file(since), found.option)
     return partial(verb, reader, **given)
 
 

@@ -60,7 +60,11 @@ SETTINGS: Mapping[str, Setting] = {
     ),
     "detector": Setting((_SEND,), _ON_OFF, "detector of latency fault (startDetectorEnable, 5.1.4 and newer)", "off"),
     "earlier": Setting(
-        _CLOCKS, "FILE", "earlier snapshot; the messages stored since then give the rate of each queue", None, "none"
+        _CLOCKS,
+        "FILE|TIME",
+        "earlier snapshot, or the time between two samples of a running cluster; gives the rate of each queue",
+        None,
+        "none",
     ),
     "error-pause": Setting((_RECEIVE,), "TIME", "pause of a SimpleConsumer's loop after an error", "0s"),
     "exclude": Setting((_SEND,), "BROKER…", "broker whose queues the producer skips", None, "none"),
@@ -82,6 +86,13 @@ SETTINGS: Mapping[str, Setting] = {
     "not-available-duration": Setting(
         (_SEND,), "MS,MS,…", "isolation time for each threshold of latency-max", None, "by client version"
     ),
+    "orderly": Setting(
+        (_SIZE,),
+        _ON_OFF,
+        "ordered consumption: one thread at a time consumes a queue",
+        default=False,
+        otherwise="as reported",
+    ),
     "precision": Setting(
         (_SEND,), "P", "stop --trials when each interval is at most ±P, such as 0.1%", None, "all trials run"
     ),
@@ -100,7 +111,11 @@ SETTINGS: Mapping[str, Setting] = {
     "round-trip": Setting(_CLOCKS, "TIME", "time of a request to a broker and back", "1ms"),
     "route-poll": Setting((_SEND,), "TIME", "time between a client's route polls", "30s"),
     "sdk": Setting(
-        _CLOCKS, "[ID=]java|go|cpp…", "client library of all consumers, or of one", None, "as reported, or java"
+        (*_CLOCKS, _SIZE),
+        "[ID=]java|go|cpp…",
+        "client library of all consumers, or of one; of all in size-group",
+        None,
+        "as reported, or java",
     ),
     "seed": Setting((_SEND, _RECEIVE, *_CLOCKS, _SIZE), "N", "random seed", 1),
     "send-timeout-per-request": Setting(

@@ -1,12 +1,12 @@
 from rmqlb.cli.common.declare import Panel, Text, Texts, about
-from rmqlb.cli.common.options import RATE_HELP
+from rmqlb.cli.common.options import GivenRates
 from rmqlb.cli.common.set_option import SettingsOptions, setting, timers
 
 RATE_HINT = "say how many messages come: --rate R or --set earlier=FILE"
 _members = Panel("Consumers")
 
 
-class MemberOptions(SettingsOptions):
+class MemberOptions(SettingsOptions, GivenRates):
     """Consumers; the defaults are what the source says, and then the client's own."""
 
     strategy: Text = about(
@@ -14,7 +14,6 @@ class MemberOptions(SettingsOptions):
         "Allocation strategy, or FILE.py:NAME. FILE.py is run; default: as consumers report or show, otherwise AVG.",
     )
     orderly: bool = _members.flag("Ordered consumption (MessageListenerOrderly).")
-    rates: Texts = _members("--rate [TOPIC=]R", RATE_HELP)
     sdk: Texts = setting("sdk")
     client_version: Text = setting("client-version")
     consumer_types: Texts = setting("consumer-type")

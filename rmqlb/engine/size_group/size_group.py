@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache, reduce
 from itertools import combinations
-from math import comb
+from math import comb, inf
 from typing import Any, Literal, TypeVar, get_args
 
 from msgspec import Struct
@@ -19,10 +19,12 @@ from rmqlb.engine.arguments import require
 from rmqlb.engine.conditions import Condition, Figures
 from rmqlb.engine.kernel import Draws, stream_key
 from rmqlb.engine.plan.changes import Changes, QueueCount, change_routes
+from rmqlb.engine.size_group.backlogs import backlogs_of, owners_in
 from rmqlb.engine.size_group.sizes import (
     HashSizes,
     IdSizes,
     Layout,
+    Load,
     PlaceSizes,
     SizeFigures,
     Sizes,
@@ -53,7 +55,7 @@ _STREAM = 20
 _ORDER: tuple[Limit, ...] = get_args(Limit)
 
 Number = TypeVar("Number", int, float)
-Work = Mapping[MessageQueue, float]
+Loads = Mapping[MessageQueue, Load]
 Progress = Callable[[int, int], None]
 
 
@@ -70,6 +72,7 @@ class _Candidate(Struct, frozen=True):
     sizes: Sizes
     without_broker: Mapping[str, Sizes | None]  # None where no queue is left
     hosts: Sequence[str]  # of each consumer, when the loss of a host is tried
+    client_ids: Sequence[str]  # a set of IDs, in the order in which consumers join
 
 
 def size_group(
@@ -109,7 +112,7 @@ def size_group(
             progress(consumers - least, most + 1 - least)
         for candidate, curve in zip(candidates, curves, strict=True):
             curve.append(_point(candidate, consumers, question.limits, question.seed))
-    return _answer(group, routes, question, candidates, curves)
+    return _answer(group, routes, question, settings, candidates, curves)
 
 
 def _check(question: SizeQuestion, settings: Settings) -> None:
@@ -123,8 +126,7 @@ def _check(question: SizeQuestion, settings: Settings) -> None:
     queues = question.queues_per_broker
     if queues is not None and queues[0] > queues[1]:
         raise UsageError(f"queues per broker from {queues[0]} to {queues[1]}: there are none between")
-    if question.limits.max_utilisation is not None and not (question.work or question.work_of_topics):
-        raise UsageError("max_utilisation needs work: how long listeners consume what comes into each queue")
+    _check_work(question)
     number = (most + 1 - least) * len(_numbers(question)) * len(question.strategies)
     if number > MOST_SIZES:
         hint = "ask for fewer consumers, fewer numbers of queues, or fewer strategies"
@@ -139,6 +141,18 @@ def _check(question: SizeQuestion, settings: Settings) -> None:
             raise UsageError(f"{missing[0]} cannot go without {missing[1]}")
 
 
+def _check_work(question: SizeQuestion) -> None:
+    limits, has_work = question.limits, bool(question.work or question.work_of_topics)
+    if limits.max_utilisation is not None and not has_work:
+        raise UsageError("max_utilisation needs work: how long listeners consume what comes into each queue")
+    if (limits.outage_ms is None) != (limits.catch_up_ms is None):
+        raise UsageError("outage_ms and catch_up_ms need each other")
+    if (limits.outage_ms is not None or limits.drain_in_ms is not None) and not has_work:
+        raise UsageError("a time to catch up needs work: how long listeners consume what comes into each queue")
+    if limits.drain_in_ms is not None and question.work.keys() - question.lag.keys():
+        raise UsageError("drain_in_ms needs the present lag of each queue")
+
+
 def _numbers(question: SizeQuestion) -> Sequence[int | None]:
     if question.queues_per_broker is None:
         return (None,)
@@ -147,67 +161,73 @@ def _numbers(question: SizeQuestion) -> Sequence[int | None]:
 
 
 def _queues(routes: Sequence[TopicRouteData], question: SizeQuestion, number: int | None) -> _Queues:
-    def layout(changed: Sequence[TopicRouteData], work: Work) -> Layout:
-        return layout_of(changed, work, question.threads, orderly=question.orderly)
-
-    changed, work = tuple(routes), question.work
+    changed = tuple(routes)
+    loads = {queue: Load(work, question.lag.get(queue, 0.0)) for queue, work in question.work.items()}
     if number is not None:
-        changed, work = _with_queues(routes, work, number, question.work_of_topics)
+        changed, loads = _with_queues(routes, loads, number, question.work_of_topics)
     brokers = dict.fromkeys(queue.broker_name for route in changed for queue in route.subscribe_queues())
-    left = {name: layout(*_without_broker(changed, work, name)) for name in brokers if question.limits.survive_broker}
-    return _Queues(number, changed, layout(changed, work), left)
+    lost = {name: _without_broker(changed, loads, name) for name in brokers if question.limits.survive_broker}
+    left = {name: layout_of(*each, question) for name, each in lost.items()}
+    return _Queues(number, changed, layout_of(changed, loads, question), left)
 
 
 def _with_queues(
-    routes: Sequence[TopicRouteData], work: Work, number: int, work_of_topics: Mapping[str, float]
-) -> tuple[tuple[TopicRouteData, ...], Work]:
+    routes: Sequence[TopicRouteData], loads: Loads, number: int, work_of_topics: Mapping[str, float]
+) -> tuple[tuple[TopicRouteData, ...], dict[MessageQueue, Load]]:
     """Set the number of read queues on each broker; a changed topic's work is spread evenly.
 
+    Lag stays in its queue. If that is read no more, the lag is never gone, which another queue of the topic shows.
     `work_of_topics` is the work of topics without queues before.
     """
     changed = change_routes(routes, Changes(read_queues=(QueueCount(number),)))
-    found: dict[MessageQueue, float] = {}
+    found: dict[MessageQueue, Load] = {}
     for before, after in zip(routes, changed, strict=True):
         queues, were = after.subscribe_queues(), before.subscribe_queues()
-        if work and queues == were:
-            found |= {queue: work[queue] for queue in queues}
-        elif work or work_of_topics:
-            total = sum(work[queue] for queue in were) if were else work_of_topics.get(before.topic, 0.0)
-            found |= dict.fromkeys(queues, total / max(len(queues), 1))
+        if loads and queues == were:
+            found |= {queue: loads[queue] for queue in queues}
+        elif loads or work_of_topics:
+            total = sum(loads[queue].work for queue in were) if were else work_of_topics.get(before.topic, 0.0)
+            lag = {queue: loads[queue].lag for queue in were}
+            found |= {queue: Load(total / len(queues), lag.get(queue, 0.0)) for queue in queues}
+            if queues and any(lag[queue] for queue in lag.keys() - found.keys()):
+                found[queues[0]] = replace(found[queues[0]], lag=inf)
     return changed, found
 
 
 def _without_broker(
-    routes: Sequence[TopicRouteData], work: Work, broker_name: str
-) -> tuple[tuple[TopicRouteData, ...], Work]:
-    """The topics after the loss of a broker, whose messages go evenly to a topic's other queues."""
+    routes: Sequence[TopicRouteData], loads: Loads, broker_name: str
+) -> tuple[tuple[TopicRouteData, ...], dict[MessageQueue, Load]]:
+    """The topics after the loss of a broker, whose messages go evenly to a topic's other queues.
+
+    Lag on the broker waits for the broker's return, and does not count.
+    """
     changed = change_routes(routes, Changes(remove_brokers=(broker_name,)))
-    found: dict[MessageQueue, float] = {}
+    found: dict[MessageQueue, Load] = {}
     for before, after in zip(routes, changed, strict=True):
         left = after.subscribe_queues()
-        if work and left:
-            lost = sum(work[queue] for queue in before.subscribe_queues()) - sum(work[queue] for queue in left)
-            found |= {queue: work[queue] + lost / len(left) for queue in left}
+        if loads and left:
+            lost = sum(loads[q].work for q in before.subscribe_queues()) - sum(loads[q].work for q in left)
+            found |= {q: replace(loads[q], work=loads[q].work + lost / len(left)) for q in left}
     return changed, found
 
 
 def _candidates(queues: Sequence[_Queues], question: SizeQuestion, settings: Settings) -> Iterator[_Candidate]:
     for strategy in dict.fromkeys(question.strategies):
-        sizes = _sizes_of(strategy, queues, question, settings)
+        sizes, ids = _sizes_of(strategy, queues, question, settings)
         hosts = future_hosts(question) if question.limits.survive_host else ()
         for each in queues:
             without = {name: sizes(left) if left.topics else None for name, left in each.without_broker.items()}
-            yield _Candidate(full_name(strategy, settings), each, sizes(each.layout), without, hosts)
+            yield _Candidate(full_name(strategy, settings), each, sizes(each.layout), without, hosts, ids)
 
 
 def _sizes_of(
     strategy: str, queues: Sequence[_Queues], question: SizeQuestion, settings: Settings
-) -> Callable[[Layout], Sizes]:
-    """The quickest exact method for sizes under the strategy."""
+) -> tuple[Callable[[Layout], Sizes], Sequence[str]]:
+    """The quickest exact method for sizes under the strategy, and a set of client IDs."""
     most, sdk = question.consumers[1], sdk_named(question.sdk).sdk
     as_java = sdk is JAVA or strategy in ("AVG", "AVG_BY_CIRCLE")  # Go cuts the blocks of MACHINE_ROOM from all queues
     if not question.subscribed and strategy in BY_PLACE and strategy not in settings.custom and as_java:
-        return lambda layout: PlaceSizes(layout, strategy, settings, sdk)
+        return lambda layout: PlaceSizes(layout, strategy, settings, sdk), [f"{place:05d}" for place in range(most)]
     id_sets = future_ids(strategy, settings, question, most)
     by_hash = names_inside(strategy, settings) == ["CONSISTENT_HASH"] and settings.virtual_nodes > 0 and sdk is JAVA
     if by_hash and not question.subscribed:
@@ -215,8 +235,8 @@ def _sizes_of(
         of_host = Counter(future_hosts(question)).values() if question.limits.survive_host else ()
         losses = max([question.limits.survive, *of_host])
         heirs = heirs_on_rings(id_sets, len(every), settings.virtual_nodes, losses)
-        return lambda layout: HashSizes(layout, heirs, len(id_sets))
-    return lambda layout: IdSizes(layout, strategy, settings, id_sets, sdk, question.subscribed)
+        return lambda layout: HashSizes(layout, heirs, len(id_sets)), id_sets[0]
+    return lambda layout: IdSizes(layout, strategy, settings, id_sets, sdk, question.subscribed), id_sets[0]
 
 
 def _point(candidate: _Candidate, consumers: int, limits: SizeLimits, seed: int) -> SizePoint:
@@ -263,6 +283,8 @@ def _broken(figures: Sequence[SizeFigures], limits: SizeLimits) -> dict[Limit, s
             "max-imbalance": most is not None and (each.imbalance is None or each.imbalance > most),
             "no-idle": limits.no_idle and each.idle > 0,
             "max-utilisation": used is not None and each.utilisation is not None and each.utilisation > used,
+            "catch-up": limits.catch_up_ms is not None and (each.catch_up_ms or 0.0) > limits.catch_up_ms,
+            "drain-in": limits.drain_in_ms is not None and (each.drain_ms or 0.0) > limits.drain_in_ms,
         }
         for limit in (limit for limit, broken in breaks.items() if broken):
             found.setdefault(limit, set()).add(at)
@@ -324,7 +346,8 @@ def _at_share(figures: Sequence[SizeFigures], share: float) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name in SizeFigures.__struct_fields__:
         values = [value for each in figures if (value := getattr(each, name)) is not None]
-        found[name] = at_share(values, share) if values or name not in ("imbalance", "utilisation") else None
+        value = at_share(values, share) if values or name in ("idle", "unassigned", "duplicate_owners") else None
+        found[name] = None if value == inf else value
     return found
 
 
@@ -350,6 +373,7 @@ def _answer(
     group: str | None,
     routes: Sequence[TopicRouteData],
     question: SizeQuestion,
+    settings: Settings,
     candidates: Sequence[_Candidate],
     curves: Sequence[Sequence[SizePoint]],
 ) -> GroupSize:
@@ -359,7 +383,9 @@ def _answer(
     chosen = min(order, key=lambda at: (*_rank(best[at], limits), candidates[at].queues.queues_per_broker or 0, at))
     curve, candidate = curves[chosen], candidates[chosen]
     allowed = tuple(point.consumers for point in curve if point.satisfied)
-    trials = candidate.sizes.trials
+    trials, sdk, layout = candidate.sizes.trials, sdk_named(question.sdk).sdk, candidate.queues.layout
+    ids = candidate.client_ids[: best[chosen].consumers]
+    owners = owners_in(layout, candidate.strategy, ids, settings, sdk, question.subscribed)
     return GroupSize(
         group=group,
         consumers=min(allowed, default=None),
@@ -381,6 +407,7 @@ def _answer(
         orderly=question.orderly,
         sdk=question.sdk,
         mixed_subscriptions=bool(question.subscribed),
+        backlogs=tuple(backlogs_of(layout, best[chosen], owners)),
         losses="counted" if all(p.after_loss is None or p.after_loss.exact for p in curve) else "drawn",
     )
 
@@ -390,30 +417,35 @@ def _result_of(tried: _Candidate, points: Sequence[SizePoint], best: SizePoint) 
     return SizeCandidate(tried.strategy, tried.queues.queues_per_broker, consumers, number, best)
 
 
-def _rank(one: SizePoint, limits: SizeLimits) -> tuple[int, int, float, float, int]:
+def _rank(one: SizePoint, limits: SizeLimits) -> tuple[int, int, float, float, float, float, int]:
     """Best first: all limits kept, failures only after a loss, without a loss, no queue left after a loss."""
     if one.satisfied:
-        return 0, 0, 0.0, 0.0, one.consumers
-    imbalance = float("inf") if one.imbalance is None else one.imbalance
+        return 0, 0, 0.0, 0.0, 0.0, 0.0, one.consumers
+    imbalance = inf if one.imbalance is None else one.imbalance
+    asked = (limits.outage_ms, one.catch_up_ms), (limits.drain_in_ms, one.drain_ms)
+    slowest = max((inf if ms is None else ms for wanted, ms in asked if wanted is not None), default=0.0)
+    used = 0.0 if one.utilisation is None or "max-utilisation" not in one.fails else one.utilisation
     losses = (
         (limits.survive, one.after_loss),
         (limits.survive_host, one.after_host_loss),
         (limits.survive_broker, one.after_broker_loss),
     )
     left = [2 if loss is None else 3 if loss.imbalance is None else 1 for wanted, loss in losses if wanted]
-    return max(left, default=1), len(one.fails), -one.share, imbalance, one.consumers
+    return max(left, default=1), len(one.fails), -one.share, slowest, used, imbalance, one.consumers
 
 
-SIZE_FIGURES = Figures(("unsatisfied", "consumers", "queues-per-broker", "imbalance", "idle"), flags=("unsatisfied",))
+_FIGURES = ("unsatisfied", "consumers", "queues-per-broker", "imbalance", "idle", "catch-up-ms", "drain-ms")
+SIZE_FIGURES = Figures(_FIGURES, flags=("unsatisfied",))
 
 
 def try_on_size(condition: Condition, size: GroupSize) -> TriedCondition:
-    """Whether the condition is met; `imbalance` and `idle` are of the nearest size if none keeps the limits."""
-    values = {
+    """Whether the condition is met; most figures are those of the nearest size if none keeps the limits."""
+    values: dict[str, float | None] = {
         "unsatisfied": int(size.consumers is None),
         "consumers": size.consumers,
         "queues-per-broker": None if size.consumers is None else size.queues_per_broker,
         "imbalance": size.best.imbalance,
         "idle": size.best.idle,
+        **{f"{each.limit.removesuffix('-in')}-ms": inf if each.ms is None else each.ms for each in size.backlogs},
     }
-    return condition.try_on(values[condition.name])
+    return condition.try_on(values.get(condition.name))

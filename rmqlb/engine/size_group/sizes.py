@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, cached_property
 from itertools import compress
+from math import inf
 from typing import Protocol
 
 from msgspec import Struct
@@ -22,11 +23,12 @@ from rmqlb.engine.allocate.machine_room import room
 from rmqlb.engine.allocate.pin import host
 from rmqlb.engine.allocate.rules import JAVA, RULES, Sdk
 from rmqlb.engine.allocate.strategy import Settings
+from rmqlb.engine.backlog import Flow, Pool, backlog, gone_in
 from rmqlb.engine.kernel import Draws, stream_key
 from rmqlb.errors import DataError, UsageError
 from rmqlb.model.message_queue import MessageQueue, sort_client_ids, sort_queues
 from rmqlb.model.route import TopicRouteData
-from rmqlb.model.size_group import SizeQuestion
+from rmqlb.model.size_group import SizeQuestion, TimeLimit
 
 _STREAM = 19
 _MOST_STEPS = 20_000_000  # entries of all rings, and searches of a queue among a consumer's entries
@@ -34,9 +36,16 @@ _RING = 1 << 32
 Heirs = Callable[[int, MessageQueue], Sequence[int]]
 
 
+class Load(Struct, frozen=True):
+    """The messages of a queue, in the time that one thread takes for them."""
+
+    work: float  # of those that come in, in seconds per second
+    lag: float  # of those that wait, in seconds
+
+
 class Topic(Struct, frozen=True):
     queues: tuple[MessageQueue, ...]  # readable
-    work: tuple[float, ...]  # of each queue, in seconds per second; empty when unknown
+    loads: tuple[Load, ...]  # of each queue; empty when unknown
 
 
 class Layout(Struct, frozen=True, dict=True):
@@ -45,23 +54,44 @@ class Layout(Struct, frozen=True, dict=True):
     topics: tuple[Topic, ...]
     threads: int
     orderly: bool
+    outage_s: float | None  # to catch up afterwards
+    has_lag: bool  # which is to be drained
 
     @cached_property
     def has_work(self) -> bool:
-        return any(topic.work for topic in self.topics)
+        return any(topic.loads for topic in self.topics)
 
     @property
     def queues(self) -> list[MessageQueue]:
         return [queue for topic in self.topics for queue in topic.queues]
 
     @property
-    def work(self) -> list[float]:
-        return [work for topic in self.topics for work in topic.work]
+    def loads(self) -> list[Load]:
+        return [load for topic in self.topics for load in topic.loads]
 
     @cached_property
     def one_thread(self) -> float:
         """The work of a queue in an orderly group, which one thread does alone (`ProcessQueue`'s lock)."""
-        return max(self.work, default=0.0) if self.orderly else 0.0
+        return max((load.work for load in self.loads), default=0.0) if self.orderly else 0.0
+
+    def backlogs(self, loads: Sequence[Load]) -> dict[TimeLimit, list[Load]]:
+        """The lag of queues in the cases that are asked for: after the outage, and now."""
+        found: dict[TimeLimit, list[Load]] = {}
+        if self.outage_s is not None:
+            found["catch-up"] = [Load(load.work, load.work * self.outage_s) for load in loads]
+        if self.has_lag:
+            found["drain-in"] = [*loads]
+        return found
+
+    def drain_s(self, share: Sequence[Load]) -> float:
+        """The time after which a consumer has no lag in its queues any more; inf: never."""
+        lag, work = sum(load.lag for load in share), sum(load.work for load in share)
+        if not self.orderly or lag == inf:
+            return _or_never(gone_in(lag, work, self.threads))
+        if len(share) <= self.threads:
+            return max((_or_never(gone_in(load.lag, load.work, 1.0)) for load in share), default=0.0)
+        flows = {MessageQueue("", "", n): Flow(each.work, 1.0, each.lag, ("",)) for n, each in enumerate(share)}
+        return _or_never(backlog(flows, {"": Pool(self.threads, orderly=True)}).group.gone_s)
 
     def figures(
         self,
@@ -69,23 +99,39 @@ class Layout(Struct, frozen=True, dict=True):
         most: int,
         owned: int,
         idle: int,
-        busiest: float | None,
+        shares: Sequence[Sequence[Load]],
         unassigned: int = 0,
         duplicate_owners: int = 0,
     ) -> SizeFigures:
-        """`busiest` is the work of the busiest consumer, None without work."""
-        # Rounded to nine digits: 0.7999999999 of sums means 0.8.
-        used = None if busiest is None else float(f"{max(busiest / self.threads, self.one_thread):.9g}")
+        """`shares` are the queues of each consumer, at least of the busiest one."""
         imbalance = most * consumers / owned if owned else None
-        return SizeFigures(imbalance, idle, used, unassigned, duplicate_owners)
+        if not self.has_work:
+            return SizeFigures(imbalance, idle, None, unassigned, duplicate_owners)
+        busiest = max(sum(load.work for load in share) for share in shares)
+        used = _rounded(max(busiest / self.threads, self.one_thread))
+        slowest: dict[TimeLimit, float] = {}
+        for share in shares:
+            for limit, own in self.backlogs(share).items():
+                slowest[limit] = max(slowest.get(limit, 0.0), _rounded(1000 * self.drain_s(own)))
+        times = slowest.get("catch-up"), slowest.get("drain-in")
+        return SizeFigures(imbalance, idle, used, unassigned, duplicate_owners, *times)
 
 
-def layout_of(
-    routes: Sequence[TopicRouteData], work: Mapping[MessageQueue, float], threads: int, *, orderly: bool
-) -> Layout:
-    topics = [route.subscribe_queues() for route in routes]
-    found = [Topic(tuple(each), tuple(work[queue] for queue in each) if work else ()) for each in topics if each]
-    return Layout(tuple(found), threads, orderly)
+def _rounded(value: float) -> float:
+    """To nine digits: 0.7999999999 of sums means 0.8."""
+    return float(f"{value:.9g}")
+
+
+def _or_never(time_s: float | None) -> float:
+    return inf if time_s is None else time_s
+
+
+def layout_of(routes: Sequence[TopicRouteData], loads: Mapping[MessageQueue, Load], question: SizeQuestion) -> Layout:
+    topics = [tuple(queues) for route in routes if (queues := route.subscribe_queues())]
+    found = [Topic(each, tuple(loads[queue] for queue in each) if loads else ()) for each in topics]
+    outage_s = None if question.limits.outage_ms is None else question.limits.outage_ms / 1000
+    has_lag = question.limits.drain_in_ms is not None
+    return Layout(tuple(found), question.threads, question.orderly, outage_s, has_lag)
 
 
 class SizeFigures(Struct, frozen=True):
@@ -94,16 +140,24 @@ class SizeFigures(Struct, frozen=True):
     utilisation: float | None  # of the busiest consumer; None when no work is given
     unassigned: int
     duplicate_owners: int
+    catch_up_ms: float | None = None  # until the slowest consumer has no lag; inf: never; None: not asked for
+    drain_ms: float | None = None
 
     def worse(self, other: SizeFigures) -> SizeFigures:
         known = self.imbalance is not None and other.imbalance is not None
         return SizeFigures(
             max(self.imbalance or 0.0, other.imbalance or 0.0) if known else None,
             max(self.idle, other.idle),
-            None if self.utilisation is None else max(self.utilisation, other.utilisation or 0.0),
+            _more(self.utilisation, other.utilisation),
             max(self.unassigned, other.unassigned),
             max(self.duplicate_owners, other.duplicate_owners),
+            _more(self.catch_up_ms, other.catch_up_ms),
+            _more(self.drain_ms, other.drain_ms),
         )
+
+
+def _more(one: float | None, other: float | None) -> float | None:
+    return None if one is None else max(one, other or 0.0)
 
 
 class Sizes(Protocol):
@@ -130,8 +184,8 @@ class PlaceSizes:
         for topic in layout.topics:
             prepare(strategy, topic.queues, ["a"], settings, sdk).share("a")  # throws what clients throw
         allocated = (_of_listed_rooms(topic, strategy, settings) for topic in layout.topics)
-        self._layout = Layout(tuple(topic for topic in allocated if topic.queues), layout.threads, layout.orderly)
-        self._has_work, self._unassigned = layout.has_work, len(layout.queues) - len(self._layout.queues)
+        self._layout = replace(layout, topics=tuple(topic for topic in allocated if topic.queues))
+        self._unassigned = len(layout.queues) - len(self._layout.queues)
         self._strategy, self._settings, self._sdk = strategy, settings, sdk
         self._known: dict[int, list[SizeFigures]] = {}
 
@@ -141,14 +195,14 @@ class PlaceSizes:
             topics, numbers = self._layout.topics, [len(topic.queues) for topic in self._layout.topics]
             most = sum(-(-number // left) for number in numbers)
             idle = max(left - max(numbers, default=0), 0)
-            even = all(len(set(topic.work)) == 1 for topic in topics)
-            busiest = sum(topic.work[0] * -(-len(topic.queues) // left) for topic in topics) if even else 0.0
-            work = busiest if self._has_work else None
-            found = self._layout.figures(left, most, sum(numbers), idle, work, self._unassigned)
-            if self._has_work and not even:
+            even = all(len(set(topic.loads)) == 1 for topic in topics if topic.loads)
+            busiest = [load for topic in topics for load in topic.loads[:1] * -(-len(topic.queues) // left)]
+            found = self._layout.figures(left, most, sum(numbers), idle, [busiest], self._unassigned)
+            if not even:
                 ids = [f"{place:05d}" for place in range(left)]
                 (by_id,) = IdSizes(self._layout, self._strategy, self._settings, [ids], self._sdk).figures(left)
-                found = replace(found, utilisation=by_id.utilisation)
+                times = {"catch_up_ms": by_id.catch_up_ms, "drain_ms": by_id.drain_ms}
+                found = replace(found, utilisation=by_id.utilisation, **times)
             self._known[left] = [found]
         return self._known[left]
 
@@ -158,7 +212,7 @@ def _of_listed_rooms(topic: Topic, strategy: str, settings: Settings) -> Topic:
     if strategy != "MACHINE_ROOM":
         return topic
     inside = [room(queue.broker_name) in (settings.consumer_idcs or ()) for queue in topic.queues]
-    return Topic(tuple(compress(topic.queues, inside)), tuple(compress(topic.work, inside)))
+    return Topic(tuple(compress(topic.queues, inside)), tuple(compress(topic.loads, inside)))
 
 
 class IdSizes:
@@ -175,7 +229,7 @@ class IdSizes:
         self._layout, self._strategy, self._settings = layout, strategy, settings
         self._id_sets, self._sdk, self._subscribed = id_sets, sdk, subscribed
         self._queues = [sort_queues(topic.queues, sdk.order) for topic in layout.topics]
-        self._work = [dict(zip(topic.queues, topic.work, strict=False)) for topic in layout.topics]
+        self._loads = [dict(zip(topic.queues, topic.loads, strict=False)) for topic in layout.topics]
 
     def figures(self, consumers: int, lost: Sequence[int] = ()) -> Sequence[SizeFigures]:
         gone = frozenset(lost)
@@ -185,9 +239,9 @@ class IdSizes:
 
     def _figures(self, client_ids: Sequence[str]) -> SizeFigures:
         ids = sort_client_ids(client_ids, self._sdk.order)
-        numbers, busy = dict.fromkeys(ids, 0), dict.fromkeys(ids, 0.0)
+        numbers, shares = dict.fromkeys(ids, 0), {client_id: list[Load]() for client_id in ids}
         unassigned = duplicates = 0
-        for queues, work in zip(self._queues, self._work, strict=True):
+        for queues, loads in zip(self._queues, self._loads, strict=True):
             strategy = prepare(self._strategy, queues, ids, self._settings, self._sdk)
             owners: Counter[MessageQueue] = Counter()
             for client_id in ids:
@@ -196,12 +250,11 @@ class IdSizes:
                 share = strategy.share(client_id)
                 owners.update(share)
                 numbers[client_id] += len(share)
-                if work:
-                    busy[client_id] += sum(work.get(queue, 0.0) for queue in share)
+                shares[client_id] += (loads[queue] for queue in share if queue in loads)
             unassigned += len(queues) - len(owners)
             duplicates += sum(number > 1 for number in owners.values())
-        each, busiest = list(numbers.values()), max(busy.values()) if self._layout.has_work else None
-        return self._layout.figures(len(ids), max(each), sum(each), each.count(0), busiest, unassigned, duplicates)
+        each, of_each = list(numbers.values()), list(shares.values())
+        return self._layout.figures(len(ids), max(each), sum(each), each.count(0), of_each, unassigned, duplicates)
 
 
 class HashSizes:
@@ -215,7 +268,7 @@ class HashSizes:
         self.trials = trials
         self._layout = layout
         self._heirs = [[heirs(trial, queue) for queue in layout.queues] for trial in range(trials)]
-        self._work = layout.work or [0.0] * len(layout.queues)
+        self._loads = layout.loads
         self._owned: list[list[list[int]]] = [[]] * trials  # set of IDs → consumer → numbers of its queues
 
     def figures(self, consumers: int, lost: Sequence[int] = ()) -> Sequence[SizeFigures]:
@@ -232,9 +285,9 @@ class HashSizes:
                 heir = next(place for place in heirs[queue] if place < consumers and place not in lost)
                 owned[heir] = [*owned[heir], queue]
         numbers = list(map(len, owned))
-        busiest = max(sum(self._work[queue] for queue in queues) for queues in owned) if self._layout.has_work else None
+        shares = [[self._loads[queue] for queue in queues] for queues in owned] if self._loads else []
         idle = numbers.count(0) - len(lost)
-        return self._layout.figures(consumers - len(lost), max(numbers), len(heirs), idle, busiest)
+        return self._layout.figures(consumers - len(lost), max(numbers), len(heirs), idle, shares)
 
 
 def _owned(consumers: int, heirs: Sequence[Sequence[int]]) -> list[list[int]]:

@@ -1,0 +1,116 @@
+"""How many messages come into each queue: as typed, since an earlier snapshot, or between two samples of a cluster."""
+
+import re
+import time
+from collections.abc import Mapping, Sequence
+from typing import TypedDict
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from rmqlb.engine.group import Group
+from rmqlb.engine.rebalance.reported_clients import observed_rates, seconds_between, spread_evenly
+from rmqlb.errors import DataError, UsageError
+from rmqlb.model.group import RETRY_PREFIX
+from rmqlb.model.group_scenario import Event
+from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.rates import RateSource
+from rmqlb.model.result import Progress, no_progress
+from rmqlb.model.snapshot import ClusterSnapshot, Wanted, suggestion
+from rmqlb.verbs.amounts import rate, spacing
+from rmqlb.verbs.parse import texts_of
+from rmqlb.verbs.source import AnySource, Earlier, Reader, SnapshotReader, earlier
+
+
+class RateOptions(TypedDict, total=False):
+    """The keyword arguments of each verb that needs rates."""
+
+    rates: str | Sequence[str]  # messages per second of each topic, as `500`, or of one, as `TOPIC=500`
+    # an earlier snapshot, or as `60s` the time between two samples of a running cluster: each queue's rate is what came
+    rates_since: AnySource | Earlier | None
+
+
+class KnownRates(Struct, frozen=True):
+    of_queues: Mapping[MessageQueue, float]  # messages per second; unknown without an entry
+    of_topics: Mapping[str, float]  # as typed
+    source: RateSource | None
+
+
+class Rates(Struct, frozen=True):
+    """What the arguments say."""
+
+    texts: Sequence[str]
+    earlier: Earlier | None
+    spacing_s: float | None  # between two samples of a running cluster
+
+    @property
+    def given(self) -> bool:
+        return bool(self.texts) or self.earlier is not None or self.spacing_s is not None
+
+    def read(self, source: Reader, wanted: Wanted, progress: Progress = no_progress) -> tuple["Rates", ClusterSnapshot]:
+        """Read the source, twice if rates need that; the first sample is then the earlier snapshot."""
+        if self.spacing_s is None:
+            return self, source.fetch(wanted)
+        if not source.live:
+            text = f"--earlier {self.spacing_s:g}s: the source is no running cluster, which two samples need"
+            raise UsageError(text, hint="name a file: --earlier FILE, or say it: --rate R")
+        first = source.fetch(wanted)
+        progress(f"waiting {self.spacing_s:g} s for the second sample", 0, 0)
+        time.sleep(self.spacing_s)
+        return replace(self, earlier=Earlier(SnapshotReader(first), "the first sample")), source.fetch(wanted)
+
+    def of(
+        self,
+        group: Group,
+        wanted: Wanted,
+        snapshot: ClusterSnapshot,
+        events: Sequence[Event] = (),
+        topics: Sequence[str] = (),
+    ) -> KnownRates:
+        """The rates of a group's queues (raises DataError, UsageError); `topics` may be named besides its own."""
+        own = [route.topic for route in group.pulled_routes]
+        of_topics = typed_rates(self.texts, [*dict.fromkeys((*own, *topics))])
+        of_queues, over_ms = spread_evenly(of_topics, group.pulled_routes, events), None
+        if self.earlier is not None:
+            observed, over_s = _since(self.earlier, wanted, group, snapshot)
+            of_queues, over_ms = observed | of_queues, 1000 * over_s
+        source = RateSource(tuple(self.texts), over_ms) if self.given else None
+        return KnownRates(of_queues, of_topics, source)
+
+
+def asked_rates(options: RateOptions, option: str = "--earlier") -> Rates:
+    """Refuse what cannot be meant (raises UsageError)."""
+    since = options.get("rates_since")
+    spacing_s = spacing(since)
+    before = earlier(since, option) if spacing_s is None else None
+    return Rates(texts_of(options.get("rates")), before, spacing_s)
+
+
+def typed_rates(texts: Sequence[str], topics: Sequence[str]) -> Mapping[str, float]:
+    """`--rate [TOPIC=]R`: topic → messages per second; R alone is for each other topic, retry topics left out."""
+    given: dict[str, float] = {}
+    for text in texts:
+        topic, _, value = text.rpartition("=")
+        if topic and topic not in topics:
+            hint = suggestion("topics", topic, topics)
+            raise DataError(f"--rate {text}: topic {topic} is not simulated", hint=hint, code="topic-not-found")
+        if topic in given:
+            raise UsageError(f"--rate {text}: {topic or 'the rate of each topic'} is given twice", code="given-twice")
+        is_none = re.fullmatch(r"0(?:\.0+)?(?:/[smh])?", value.strip())
+        given[topic] = 0.0 if is_none else float(rate(value, f"--rate {text}:" if topic else "--rate"))
+    others = {topic: given[""] for topic in topics if "" in given and not topic.startswith(RETRY_PREFIX)}
+    return others | {topic: each for topic, each in given.items() if topic}
+
+
+def _since(
+    before: Earlier, wanted: Wanted, group: Group, snapshot: ClusterSnapshot
+) -> tuple[dict[MessageQueue, float], float]:
+    """Queue → messages per second, of those that both snapshots have, and the seconds between (raises DataError)."""
+    now = group.seen
+    if now is None:
+        raise DataError(f"{before.option}: the source does not report the group, so that no rate follows")
+    then = before.source.fetch(replace(wanted, group=now.group))
+    was = then.group(now.group)
+    times = now.seen.at or snapshot.taken_at, was.seen.at or then.taken_at
+    rates = observed_rates(now, was, times, group.pulled_queues, before.option)
+    return rates, seconds_between(*times, before.option)
