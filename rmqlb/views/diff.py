@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from rmqlb.model import diff as model
 from rmqlb.model.owners import Change
-from rmqlb.model.result import ERROR, INFO, WARNING, Severity, counted, have, named, of_all
+from rmqlb.model.result import ERROR, INFO, WARNING, Severity, SnapshotSide, counted, have, named, of_all
 from rmqlb.model.route import MASTER_ID
 from rmqlb.views.columns import NOT_THERE, QUEUE_COLUMNS, Cell, Column, columns_from, rows_of
 from rmqlb.views.numbers import duration
@@ -118,7 +118,7 @@ def _added_or_removed(removed: int, added: int, noun: str) -> Iterator[str]:
     yield from filter(None, [", ".join(parts)])
 
 
-def _side(side: model.SnapshotSide) -> str:
+def _side(side: SnapshotSide) -> str:
     name = side.context or side.endpoint
     return name if side.taken_at is None else f"{name} ({side.taken_at})"
 
