@@ -1,4 +1,6 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate
+from textwrap import wrap
 
 from msgspec import Struct
 
@@ -7,8 +9,13 @@ from rmqlb.model.owners import PopTopic
 from rmqlb.model.plan import PopTopicPlan
 from rmqlb.model.result import ERROR, Severity, counted, named, sum_if_known
 from rmqlb.views.columns import Column, Kind
-from rmqlb.views.report import BETWEEN, Section, worst
+from rmqlb.views.report import BETWEEN, Section
 
+_SCREEN = 100
+_LEAST = 18
+_UNASSIGNED = ("(unassigned)",)
+_COLUMN = 13
+"""Columns of a number and of the blanks around the number and the client IDs."""
 Owners = tuple[tuple[str, ...], ...]
 """The owners of a queue in each column, such as before and after a change."""
 
@@ -51,8 +58,14 @@ def owner_lines(
 def owner_section(
     name: str, title: str, columns: Mapping[str, tuple[str, Kind]], lines: Sequence[OwnerLine], room: int
 ) -> Section:
-    """The lines as a table, the worst on a screen; each column of owners has a key, a title and a kind."""
+    """The lines as a table that fits so many lines of a screen; each column of owners has a key, a title and a kind."""
     signs, lags = any(line.severity for line in lines), any(line.lag for line in lines)
+    # the width that the other columns leave for the lists of queues
+    widths = (
+        max(len(" ".join(each)) for each in (_UNASSIGNED, *owners))
+        for owners in zip(*[line.owners for line in lines], strict=True)
+    )
+    width = max(_SCREEN - _COLUMN - 4 * signs - 9 * lags - sum(widths), _LEAST)
     shown = (
         Column("", "severity", "sign", shown=signs),
         *(Column(title_, key, kind) for key, (title_, kind) in columns.items()),
@@ -64,8 +77,23 @@ def owner_section(
         (line.severity, *line.owners, len(line.queues), None if line.lag is None else f"{line.lag:,}", line.which)
         for line in lines
     )
-    brief = worst([line.badness for line in lines], room)
+    brief = fitting([line.which for line in lines], [line.badness for line in lines], room, width)
     return Section(name, title, shown, rows, heads=1 + len(columns), audience="screen", brief=brief)
+
+
+def fitting(texts: Sequence[str], badness: Sequence[float], lines: int, width: int) -> tuple[int, ...] | None:
+    """The places of the texts that fit into so many lines of that width, worst first; None when all do.
+
+    At least one fits, and none is omitted if the line with their count would be as long.
+
+    >>> fitting(["a", "b" * 140, "c", "d"], [0, 5, 1, 0], 3, width=75)
+    (1, 2)
+    >>> fitting(["a", "b", "c"], [0, 0, 0], 2, width=75)
+    """
+    ordered = sorted(range(len(texts)), key=lambda at: -badness[at])
+    ends = list(accumulate(max(len(wrap(texts[at], width)), 1) for at in ordered))
+    fit = max(sum(end <= lines for end in ends), 1)
+    return None if not ends or ends[-1] <= lines + 1 else tuple(sorted(ordered[:fit]))
 
 
 def severity_of(owners: Sequence[str], *, broadcasting: bool) -> Severity | None:
