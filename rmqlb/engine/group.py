@@ -609,12 +609,10 @@ def resolve(
     return Group(snapshot, name, settings or Settings(), given, missing)
 
 
-def resolve_all(
-    snapshot: ClusterSnapshot, names: Iterable[str], settings: Settings | None = None, given: Given | None = None
-) -> Iterator[Group]:
+def resolve_all(snapshot: ClusterSnapshot, names: Iterable[str], settings: Settings | None = None) -> Iterator[Group]:
     missing = gaps(snapshot)
     for name in names:
-        yield Group(snapshot, name, settings or Settings(), given or assumption(snapshot, name), missing)
+        yield Group(snapshot, name, settings or Settings(), assumption(snapshot, name), missing)
 
 
 def assumption(snapshot: ClusterSnapshot, name: str) -> Given:

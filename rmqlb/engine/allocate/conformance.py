@@ -140,14 +140,12 @@ def _by_topic(queues: Iterable[MessageQueue]) -> dict[str, list[MessageQueue]]:
     return topics
 
 
-def _answers(
-    strategy: str, queues: list[MessageQueue], ids: list[str], asked: Iterable[str], settings: Settings
-) -> Answers:
+def _answers(name: str, queues: list[MessageQueue], ids: list[str], asked: Iterable[str], own: Settings) -> Answers:
     found: Answers = {}
     for client_id in asked:
         try:
             # Made again for each consumer: every client has a strategy object of its own.
-            found[client_id] = tuple(sort_queues(prepare(strategy, queues, ids, settings).share(client_id)))
+            found[client_id] = tuple(sort_queues(prepare(name, queues, ids, own).share(client_id)))
         except AllocationError as error:
             found[client_id] = str(error)
     return found

@@ -269,10 +269,8 @@ def unlocked_queues(routes: Iterable[TopicRouteData], lost_masters: Collection[s
     return found
 
 
-def without_lock(
-    routes: Iterable[TopicRouteData], lost_masters: Collection[str] = (), *, orderly: bool | None
-) -> int | None:
-    """The number of queues that no broker locks, with these masters lost too.
+def without_lock(routes: Iterable[TopicRouteData], lost: Collection[str] = (), *, orderly: bool | None) -> int | None:
+    """The number of queues that no broker locks, with these masters `lost` too.
 
     None where it depends on whether the group is orderly, or whether a slave acts as the master (5.x: a broker with
     enableActingMaster, where the NameServers have supportActingMaster).
@@ -280,7 +278,7 @@ def without_lock(
     if orderly is False:
         return 0
     routes = tuple(routes)
-    queues = unlocked_queues(routes, lost_masters)
+    queues = unlocked_queues(routes, lost)
     names = {queue.broker_name for queue in queues}
     acting = any(b.enable_acting_master for route in routes for b in route.broker_datas if b.broker_name in names)
     return None if queues and (orderly is None or acting) else len(queues)

@@ -193,9 +193,7 @@ def all_candidates(
     return found
 
 
-def _affordable(
-    candidates: Sequence[Candidate], trials: int, rebalancing: int, most_rebalances: int
-) -> tuple[int, int, int]:
+def _affordable(candidates: Sequence[Candidate], trials: int, rebalancing: int, bound: int) -> tuple[int, int, int]:
     """The number of choices to simulate, of trials of each, and of steps in which consumers go down.
 
     If not all are affordable, there are fewer trials first, then fewer restarts, then fewer choices. The bound counts
@@ -204,9 +202,9 @@ def _affordable(
     """
     step = max(_REBALANCES_A_STEP * rebalancing, 1)
     number, most = len(candidates), max(each.steps for each in candidates)
-    tried = max(min(trials, most_rebalances // (number * step * most)), min(trials, _FEWEST_TRIALS))
-    steps = max(min(most, most_rebalances // (number * step * tried)), 1)
-    return max(min(number, most_rebalances // (step * tried * steps)), 1), tried, steps
+    tried = max(min(trials, bound // (number * step * most)), min(trials, _FEWEST_TRIALS))
+    steps = max(min(most, bound // (number * step * tried)), 1)
+    return max(min(number, bound // (step * tried * steps)), 1), tried, steps
 
 
 def _choice(candidate: Candidate, restarts: int, down_us: int, trials: GroupTrials) -> RolloutChoice:

@@ -337,14 +337,10 @@ class Follower:
         queue: MessageQueue | None = None,
     ) -> result.RecordLine:
         line = result.RecordLine(
-            self._text(self._answered_ms),
-            self.samples,
-            change,
-            client_id=client_id,
-            not_before=None if between is None else self._text(between.from_ms),
-            not_after=None if between is None else self._text(between.to_ms),
-            reason=reason,
+            self._text(self._answered_ms), self.samples, change, client_id=client_id, reason=reason
         )
+        if between is not None:
+            line = replace(line, not_before=self._text(between.from_ms), not_after=self._text(between.to_ms))
         if queue is None:
             return line
         known = tuple(each for each in self._queues[queue].owners if not self._is_silent(each))

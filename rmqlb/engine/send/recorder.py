@@ -96,14 +96,8 @@ class Recorder:
                 course.last_failed = max(course.last_failed or 0, message.started)
         if self.sinks:
             row = result.Attempt(
-                message.number,
-                message.attempt,
-                message.thread.number,
-                message.started / self._per_ms,
-                message.queue.broker_name,
-                message.queue.queue_id,
-                message.outcome.name,
-                took / self._per_ms,
+                *(message.number, message.attempt, message.thread.number, message.started / self._per_ms),
+                *(message.queue.broker_name, message.queue.queue_id, message.outcome.name, took / self._per_ms),
             )
             for sink in self.sinks:
                 sink(row)

@@ -161,8 +161,7 @@ class GoProducer(SdkProducer):
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
         self.timeout_ms = _GO_TIMEOUT_MS
-        if self.is_async:
-            self.attempts = 1
+        self.attempts = 1 if self.is_async else self.attempts
 
     def take_route(self, thread: Thread, *, is_first: bool) -> None:
         self.listed = self.without_excluded(publish_list(self.cluster.seen, self.sdk))
