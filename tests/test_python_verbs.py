@@ -1,7 +1,5 @@
 """Each verb in Python returns what its command prints with `-o json`."""
 
-from __future__ import annotations
-
 import json
 import shlex
 from collections.abc import Callable, Mapping
@@ -113,9 +111,7 @@ REFUSED: list[tuple[Callable[[], object], type[RmqlbError], str]] = [
 
 
 @every_case(("call", "error", "match"), REFUSED)
-def test_what_cannot_be_meant_is_an_error_of_the_package(
-    call: Callable[[], object], error: type[RmqlbError], match: str
-) -> None:
+def test_what_cannot_be_meant_is_an_error(call: Callable[[], object], error: type[RmqlbError], match: str) -> None:
     with pytest.raises(error, match=match):
         call()
 

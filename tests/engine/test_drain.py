@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from rmqlb import MessageQueue, check, diagnose, show_consumers, show_groups
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.diagnose.diagnose import evidence_of
 from rmqlb.engine.diagnose.lags import QueueLag, queue_lag
@@ -19,11 +20,7 @@ from rmqlb.engine.drain import Drains, drains_of, queue_drain, slowest
 from rmqlb.model.diagnosis import Diagnosis, Drain
 from rmqlb.model.group import BROADCASTING, CONSUME_POP
 from rmqlb.model.groups import Consumers
-from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.snapshot import ClusterSnapshot
-from rmqlb.verbs.check import check
-from rmqlb.verbs.diagnose import diagnose
-from rmqlb.verbs.show_groups import show_consumers, show_groups
 from rmqlb.views.check import amount_text
 from rmqlb.views.diagnose import diagnosis_report
 from rmqlb.views.show_groups import consumers_report, drain_sentence, drain_text
