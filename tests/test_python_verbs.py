@@ -89,7 +89,7 @@ ORDERS = partial(rmqlb.simulate_rebalance, CLUSTER, "order-svc")
 OF_SKEWED = partial(rmqlb.plan_topic, CLUSTER, "Skewed")
 REFUSED: list[tuple[Callable[[], object], type[RmqlbError], str]] = [
     (lambda: rmqlb.check(CLUSTER, {"rules": 7}), UsageError, "rules"),
-    (lambda: rmqlb.check(CLUSTER, fail_on="grave"), UsageError, "--fail-on grave: no such severity"),
+    (lambda: rmqlb.check(CLUSTER, fail_on="grave"), UsageError, "--fail-on grave: write error, warning or info"),
     (lambda: rmqlb.diff(CLUSTER, LATER, "no-such-group"), DataError, "no-such-group"),
     (lambda: rmqlb.fetch_routes(CLUSTER, topics="NoSuchTopic"), DataError, "NoSuchTopic"),
     (lambda: ORDERS("join 1@30s", rates=["5", "5"]), UsageError, "given twice"),

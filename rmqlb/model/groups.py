@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from msgspec import Struct
 
-from rmqlb.model.diagnosis import Drain, GroupFinding, Lagging
+from rmqlb.model.diagnosis import Drain, GroupFinding, Lagging, QueueDrain
 from rmqlb.model.owners import Basis
 from rmqlb.model.plan import Origin
 from rmqlb.model.result import ERROR, WARNING, Figure, Result, Severity, TriedCondition
@@ -171,6 +171,7 @@ class Consumers(Result, frozen=True):
     overview: Annotated[GroupState, "the group in numbers"]
     consumers: Annotated[tuple[ConsumerProcess, ...], "process by process, in the clients' order of their IDs"]
     findings: Annotated[tuple[GroupFinding, ...], "of the group, the worst first"]
+    queues: Annotated[tuple[QueueDrain, ...], "the slowest to drain first; none without an earlier snapshot"] = ()
 
 
 class ConsumersOfGroups(Result, frozen=True):

@@ -16,7 +16,15 @@ from rmqlb.views.explanations import RuleWords, rule_words
 from rmqlb.views.numbers import duration
 from rmqlb.views.of_groups import of_groups, statuses
 from rmqlb.views.report import BETWEEN, Block, Part, Report, Rows, Section, first_places, section_of
-from rmqlb.views.show_groups import consumers_text, drain_sentence, drain_text, headline, lag_place
+from rmqlb.views.show_groups import (
+    consumers_text,
+    drain_sentence,
+    drain_text,
+    headline,
+    lag_place,
+    lag_waits,
+    slowest_text,
+)
 
 _MOST_FINDINGS = 8
 _MOST_FINDINGS_OF_GROUPS = 6
@@ -30,10 +38,11 @@ _FINDING = Column("finding", "code")
 def diagnosis_report(found: model.Diagnosis, *, live: bool = False, with_name: bool = False) -> Report:
     """The report of a group; `live` is a source that can be read again, for advice on missing evidence."""
     missing = _missing(found, live=live)
-    drains = drain_sentence(found.drain) if found.counts.lag_at_least else None
+    waits = lag_waits(found.counts.lag_at_least, found.drain)
+    drains = (drain_sentence(found.drain, found.slowest), slowest_text(found.slowest)) if waits else ()
     facts = [
         f"{found.group}: {sentence(found, missing)}",
-        *(f"  {fact}" for fact in (_counts(found), drains, _samples_text(found)) if fact),
+        *(f"  {fact}" for fact in (_counts(found), *drains, _samples_text(found)) if fact),
     ]
     undecided_cause = found.status in ("warning", "lagging") and found.outcome != "found"
     if undecided_cause and any(needs in missing for needs in (model.SECOND_SAMPLE, model.MORE_SAMPLES)):
