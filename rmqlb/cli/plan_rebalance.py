@@ -2,9 +2,10 @@ from typing import TYPE_CHECKING
 
 from rmqlb.cli.common.change_options import ChangeOptions
 from rmqlb.cli.common.declare import Texts, about, command, written
-from rmqlb.cli.common.options import GroupsOptions, OutputOptions, PopOptions, SourceOptions
+from rmqlb.cli.common.options import GroupsOptions, OutputOptions, PopOptions, RateOptions, SourceOptions
 from rmqlb.cli.common.output_files import PageOptions
 from rmqlb.cli.common.reading import Reader, ask
+from rmqlb.cli.common.set_option import setting
 from rmqlb.cli.common.show_or_watch import WatchOptions, show_verb
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.errors import UsageError
@@ -14,12 +15,14 @@ if TYPE_CHECKING:
     from rmqlb.views.report import Report
 
 
-class PlanOptions(PageOptions, ChangeOptions, PopOptions, GroupsOptions):
+class PlanOptions(PageOptions, ChangeOptions, RateOptions, PopOptions, GroupsOptions):
     strategy: Texts = about(
         "STRATEGY|all",
         "Allocation strategy, or FILE.py:NAME. FILE.py is run; repeatable, to compare; default: as "
         "consumers report or show.",
     )
+    consume_time: str = setting("consume-time")
+    consume_threads: int = setting("consume-threads")
     fail_on: Texts = written("CONDITION", "Exit 3 if a condition holds: 'idle>0', 'moved>50%'; repeatable.")
     timeline: bool = written.flag("Also simulate the change and draw its timeline.", for_verb=False)
     changed: bool = written.flag("Show only queues that change.", for_verb=False)
@@ -35,6 +38,7 @@ def plan_rebalance(source: SourceOptions, options: PlanOptions, output: OutputOp
       rmqlb plan-rebalance -s examples/cluster.json --group order-svc --remove-broker broker-b --strategy all
       rmqlb plan-rebalance -s examples/cluster.json --group order-svc --add 1 -o json --fail-on 'moved>50%'
       rmqlb plan-rebalance -s examples/cluster.json -g order-svc -g bill-svc --remove-broker broker-b
+      rmqlb plan-rebalance -s examples/cluster.json -g order-svc --remove 1 --rate 500 --set consume-time=40ms
 
     Exit codes: 0 done, 2 usage, 3 a --fail-on condition is met, 4 group, topic or consumers are missing
     or a server did not answer, 5 endpoint unreachable.
@@ -62,14 +66,18 @@ def _with_timeline(report: "Report", found: "RebalancePlan | PlanOfGroups", opti
 
     from rmqlb.model.plan import RebalancePlan
     from rmqlb.model.simulate_rebalance import RebalanceResult
+    from rmqlb.verbs.amounts import spacing
     from rmqlb.verbs.parse import texts_of
     from rmqlb.verbs.simulate_rebalance import simulate_rebalance
+    from rmqlb.views.lag import lag_section
     from rmqlb.views.simulate_rebalance import consumer_labels, group_facts
     from rmqlb.views.timeline import timeline_section
 
     names = texts_of(options.strategy)
     compares = len(names) > 1 or any(name.lower() == "all" for name in names)
-    others = ("pop_share", "explain", "fail_on", *(["strategy"] if compares else []))
+    others = ["pop_share", "explain", "fail_on", *(["strategy"] if compares else [])]
+    if spacing(options.rates_since) is not None:
+        others.append("rates_since")  # both samples are taken
     arguments = {name: value for name, value in options.arguments().items() if name not in others}
     simulated = simulate_rebalance(found.meta.snapshot, **arguments)
     if not isinstance(simulated, RebalanceResult):
@@ -77,5 +85,6 @@ def _with_timeline(report: "Report", found: "RebalancePlan | PlanOfGroups", opti
     if not isinstance(found, RebalancePlan) or found.convergence is None:
         report = replace(report, facts=(*report.facts, *group_facts(simulated)[:1]))
     letters = ", ".join(f"{letter} {name}" for name, letter in consumer_labels(simulated.client_ids).items())
-    sections = (*report.sections, timeline_section(simulated))
+    lag = () if simulated.lag is None else (lag_section(simulated),)
+    sections = (*report.sections, timeline_section(simulated), *lag)
     return replace(report, sections=sections, closing=(*report.closing, f"in the timeline: {letters}"))

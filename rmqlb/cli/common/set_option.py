@@ -53,8 +53,14 @@ SETTINGS: Mapping[str, Setting] = {
         None,
         "from the source, or last",
     ),
-    "consume-threads": Setting((_SIZE,), "N", "consume threads per consumer (consumeThreadMin)", 20, most=MOST_THREADS),
-    "consume-time": Setting(_CLOCKS, "TIME", "time the listener takes per message", "0s"),
+    "consume-threads": Setting(
+        ("plan-rebalance", _REBALANCE, _SIZE),
+        "N",
+        "consume threads per consumer (consumeThreadMin)",
+        20,
+        most=MOST_THREADS,
+    ),
+    "consume-time": Setting(("plan-rebalance", *_CLOCKS), "TIME", "time the listener takes per message", "0s"),
     "consumer-type": Setting(
         _CLOCKS, "[ID=]push|pull|lite-pull|assign…", "type of all consumers, or of one", None, "as reported, or push"
     ),
