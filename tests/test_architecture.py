@@ -27,7 +27,7 @@ MAY_IMPORT = {
     "sources": {"model", "remoting"},
     "views": {"model"},
     "verbs": {"model", "engine", "sources"},
-    "cli": {"model", "engine", "sources", "verbs", "views", "version", "pipeline"},
+    "cli": {"model", "remoting", "engine", "sources", "verbs", "views", "version", "pipeline"},
     "__init__": {"version", "model", "engine", "sources", "verbs"},
     "__main__": {"cli"},
 }

@@ -1,7 +1,7 @@
 from typing import TYPE_CHECKING
 
-from rmqlb.cli.common.change_options import ChangeOptions
 from rmqlb.cli.common.declare import Texts, about, command, written
+from rmqlb.cli.common.group_options import ChangeOptions
 from rmqlb.cli.common.options import GroupsOptions, OutputOptions, PopOptions, RateOptions, SourceOptions
 from rmqlb.cli.common.output_files import PageOptions
 from rmqlb.cli.common.reading import Reader, ask

@@ -1,10 +1,10 @@
 from typing import Any
 
 from rmqlb.cli.common.declare import Panel, Text, Texts, command, written
+from rmqlb.cli.common.group_options import RATE_HINT, MemberOptions
 from rmqlb.cli.common.options import OneGroupOptions, OutputOptions, SourceOptions
 from rmqlb.cli.common.reading import Reader, ask
 from rmqlb.cli.common.show_or_watch import show_verb
-from rmqlb.cli.common.simulation_options import RATE_HINT, MemberOptions
 from rmqlb.cli.common.terminal import Terminal
 
 _rollout = Panel("Rollout")

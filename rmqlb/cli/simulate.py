@@ -3,15 +3,14 @@
 from functools import partial
 from typing import Any, get_args
 
-from rmqlb.cli.common.change_options import ChangeOptions
 from rmqlb.cli.common.declare import Panel, Text, Texts, about, command, own, written
+from rmqlb.cli.common.group_options import RATE_HINT, ChangeOptions, MemberOptions
 from rmqlb.cli.common.options import GroupsOptions, OutputOptions, SourceOptions
 from rmqlb.cli.common.output_files import PictureOptions
 from rmqlb.cli.common.reading import Reader, ask
 from rmqlb.cli.common.send_options import SendOptions
 from rmqlb.cli.common.set_option import SettingsOptions, setting
 from rmqlb.cli.common.show_or_watch import show_verb
-from rmqlb.cli.common.simulation_options import RATE_HINT, MemberOptions
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.errors import UsageError
 from rmqlb.model.simulate_receive import (
@@ -157,8 +156,7 @@ class ReceiveOptions(SettingsOptions):
 
     def scenario(self) -> ReceiveScenario:
         """All that needs no route (raises UsageError)."""
-        from rmqlb.verbs.amounts import count, duration_us, given, one_of
-        from rmqlb.verbs.settings import read_setting
+        from rmqlb.verbs.amounts import count, duration_us, given, one_of, read_setting
 
         usual, client = ReceiveScenario(), one_of(self.type, "--type", _CLIENTS)
         simple_only = {"--loops ": self.loops, "--await ": self.await_, "--set error-pause=": self.error_pause}

@@ -74,8 +74,7 @@ class SizeOptions(SettingsOptions, RateOptions, SomeGroupsOnTopics):
         }
 
     def _question(self, sizes: tuple[int, int] | None) -> SizeQuestion:
-        from rmqlb.verbs.amounts import count, given, imbalance, share, span
-        from rmqlb.verbs.settings import read_setting
+        from rmqlb.verbs.amounts import count, given, imbalance, read_setting, share, span
 
         if "=" in (self.sdk or ""):
             hint = "name one library for all: --set sdk=go"

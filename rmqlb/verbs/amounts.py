@@ -117,23 +117,20 @@ def rate(text: str, option: str) -> "Fraction":
 
 def percentage(text: str, option: str) -> float:
     """`0.1%` or `0.001`, as a fraction."""
-    value = _fraction(text)
-    if not 0 < value < 1:
-        raise UsageError(f"{option} {text}: not a precision", hint="write 0.1% or 0.001")
-    return value
+    return _fraction(text, option, "not a precision", "write 0.1% or 0.001", is_part=True)
 
 
 def share(text: str, option: str) -> float:
     """`80%` or `0.8`, more than nothing and at most the whole, as a fraction."""
-    value = _fraction(text)
-    if not 0 < value <= 1:
-        raise UsageError(f"{option} {text}: not a share", hint="write 80% or 0.8, at most 100%")
-    return value
+    return _fraction(text, option, "not a share", "write 80% or 0.8, at most 100%")
 
 
-def _fraction(text: str) -> float:
+def _fraction(text: str, option: str, problem: str, hint: str, *, is_part: bool = False) -> float:
     match = re.fullmatch(r"(\d{1,3}(?:\.\d{1,40})?)(%?)", text.strip())
-    return float(match[1]) / (100 if match[2] else 1) if match else 0.0
+    value = float(match[1]) / (100 if match[2] else 1) if match else 0.0
+    if not 0 < value <= 1 or (is_part and value == 1):
+        raise UsageError(f"{option} {text}: {problem}", hint=hint)
+    return value
 
 
 def imbalance(text: str, option: str) -> float:
@@ -200,3 +197,20 @@ def on_or_off(text: str, option: str) -> bool:
     if text.lower() not in {"on", "true", "yes", "off", "false", "no"}:
         raise UsageError(f"{option} {text}: write on or off")
     return text.lower() in {"on", "true", "yes"}
+
+
+class _Text(str):
+    """A value that messages show behind the name of its setting."""
+
+    __slots__ = ("name",)
+    name: str
+
+    def __format__(self, spec: str) -> str:
+        return format(f"{self.name}={self!s}", spec)
+
+
+def read_setting(name: str, read: Callable[..., Value], text: str, *rest: Any, **more: Any) -> Value:
+    """Read a value; errors name the setting as it is typed (raises UsageError)."""
+    named = _Text(text)
+    named.name = name
+    return read(named, "--set", *rest, **more)

@@ -29,8 +29,7 @@ from rmqlb.verbs.strategies import Strategies
 
 class Verb(Struct, frozen=True):
     example: str
-    qualifiers: tuple[str, ...] = ()  # what may follow its time
-    needed: tuple[str, ...] = ()
+    qualifiers: tuple[str, ...] = ()  # what may follow its time; down and every must
     has_window: bool = False
 
 
@@ -48,6 +47,7 @@ _QUALIFIERS = {
 }
 """What may follow a time: how it is written, and its form with its value."""
 _RESTART = ("down", "by", "ids")
+_ROLLING = ("every", *_RESTART)
 VERBS: Mapping[str, Verb] = {
     "join": Verb("join 10.0.0.9@app@30s or join 2@30s", ("strategy",)),
     "leave": Verb("leave 10.0.0.5@app@30s"),
@@ -55,20 +55,14 @@ VERBS: Mapping[str, Verb] = {
     "host-loss": Verb("host-loss '10.0.0.5@*@30s'"),
     "broker-down": Verb("broker-down broker-a@30s or broker-down broker-a@30s-90s", ("with",), has_window=True),
     "broker-loss": Verb("broker-loss broker-a@30s or broker-loss broker-a@30s-90s", ("with",), has_window=True),
-    "restart-broker": Verb("restart-broker broker-a@30s, down 1m", ("down", "with"), ("down",)),
+    "restart-broker": Verb("restart-broker broker-a@30s, down 1m", ("down", "with")),
     "broker-up": Verb("broker-up broker-a@90s or broker-up broker-c:8:8@90s for a new one"),
     "route-change": Verb("route-change 12@30s, TOPIC:broker-a=12@30s, or 12/8@30s for 12 read and 8 write queues"),
     "pull-stall": Verb("pull-stall 10.0.0.5@app@30s"),
     "freeze": Verb("freeze 10.0.0.5@app@30s or freeze 10.0.0.5@app@30s-3m", has_window=True),
-    "restart": Verb("restart 10.0.0.5@app@30s, down 15s", (*_RESTART, "as"), ("down",)),
-    "rolling-restart": Verb(
-        "rolling-restart *@30s, every 60s, down 15s", (*_RESTART, "every", "at once"), ("every", "down")
-    ),
-    "strategy-change": Verb(
-        "strategy-change AVG_BY_CIRCLE@30s, every 60s, down 15s",
-        (*_RESTART, "every", "at once", "order"),
-        ("every", "down"),
-    ),
+    "restart": Verb("restart 10.0.0.5@app@30s, down 15s", (*_RESTART, "as")),
+    "rolling-restart": Verb("rolling-restart *@30s, every 60s, down 15s", (*_ROLLING, "at once")),
+    "strategy-change": Verb("strategy-change AVG_BY_CIRCLE@30s, every 60s, down 15s", (*_ROLLING, "at once", "order")),
 }
 _LABEL, _NUMBER = re.compile(r"#([0-9]{1,9})"), re.compile(r"[0-9]+")
 _MOST_JOINING = 1000
@@ -127,12 +121,11 @@ class TypedEvent(Struct, frozen=True):
             if name in given:
                 raise self.wrong(f"{name} is said twice")
             given[name] = match[1] if name in ("as", "order", "strategy") else match[1].lower()
-        for name in verb.needed:
-            if name not in given:
-                raise self.wrong("how long is it away?" if name == "down" else "how long from one to the next?")
-        for name, zero in (("every", True), ("down", False)):
+        for name, question in (("every", "how long from one to the next?"), ("down", "how long is it away?")):
             if name in given:
-                self.time(given[name], zero=zero)
+                self.time(given[name], zero=name == "every")
+            elif name in verb.qualifiers:
+                raise self.wrong(question)
         return given
 
 

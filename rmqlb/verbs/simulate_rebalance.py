@@ -17,12 +17,11 @@ from rmqlb.model.simulate_rebalance import RebalanceResult
 from rmqlb.model.simulate_rebalance_of_groups import RebalanceResults, SimulationsSummary
 from rmqlb.model.simulate_send import SendReport, SendResult, printed_part
 from rmqlb.model.snapshot import Everything
-from rmqlb.verbs.amounts import count, duration_us
+from rmqlb.verbs.amounts import count, duration_us, read_setting
 from rmqlb.verbs.changes import ChangeOptions, split_changes
 from rmqlb.verbs.parse import conditions
 from rmqlb.verbs.rates import typed_rates
 from rmqlb.verbs.rebalance_events import events_of_brokers
-from rmqlb.verbs.settings import read_setting
 from rmqlb.verbs.simulated_group import Simulation, SimulationOptions, simulated_group, simulation
 from rmqlb.verbs.source import AnySource, reader
 

@@ -33,14 +33,13 @@ from rmqlb.model.rates import RateSource
 from rmqlb.model.result import Finding
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.snapshot import ClusterSnapshot, suggestion
-from rmqlb.verbs.amounts import duration_us, one_of
+from rmqlb.verbs.amounts import duration_us, one_of, read_setting
 from rmqlb.verbs.changes import ChangeOptions, changes_of, events_of, has_placeholders
 from rmqlb.verbs.parse import by_consumer, require_members, texts_of
 from rmqlb.verbs.rates import RateOptions, Rates, asked_rates
 from rmqlb.verbs.rebalance_events import events as expanded
 from rmqlb.verbs.rebalance_events import placeholder_findings
 from rmqlb.verbs.selection import GroupOptions, Selection, select
-from rmqlb.verbs.settings import read_setting
 from rmqlb.verbs.source import Reader
 from rmqlb.verbs.strategies import Strategies
 

@@ -31,26 +31,18 @@ _LONGEST_FILE = 1024 * 1024
 class Key(Struct, frozen=True):
     metavar: str
     strategies: tuple[str, ...]  # those that look at it
-    help: str
     repeatable: bool = False
 
 
 KEYS: Mapping[str, Key] = {
-    "virtual-nodes": Key(
-        "N", ("CONSISTENT_HASH",), f"ring entries per consumer, 0 to {MOST_VIRTUAL_NODES}; default 10"
-    ),
-    "idc": Key("ROOM", ("MACHINE_ROOM",), "a room whose queues are taken", repeatable=True),
-    "queues": Key("FILE", ("CONFIG",), "YAML or JSON: client ID to a list of BROKER:QUEUE"),
-    "inner": Key("STRATEGY", tuple(WRAPPERS), "the strategy inside; default AVG"),
-    "broker-zone": Key(
-        "GLOB=ZONE|REGEX",
-        ("MACHINE_ROOM_NEARBY",),
-        "zone of matching brokers, or a pattern whose group is the zone",
-        repeatable=True,
-    ),
-    "client-zone": Key("GLOB=ZONE|REGEX", ("MACHINE_ROOM_NEARBY",), "the same for client IDs", repeatable=True),
-    "host": Key("IP", PINNED, "a machine that takes part", repeatable=True),
-    "pin": Key("TOPIC=IP,…", PINNED, "the machines of one topic; others have those of host, or all", repeatable=True),
+    "virtual-nodes": Key("N", ("CONSISTENT_HASH",)),
+    "idc": Key("ROOM", ("MACHINE_ROOM",), repeatable=True),
+    "queues": Key("FILE", ("CONFIG",)),
+    "inner": Key("STRATEGY", tuple(WRAPPERS)),
+    "broker-zone": Key("GLOB=ZONE|REGEX", ("MACHINE_ROOM_NEARBY",), repeatable=True),
+    "client-zone": Key("GLOB=ZONE|REGEX", ("MACHINE_ROOM_NEARBY",), repeatable=True),
+    "host": Key("IP", PINNED, repeatable=True),
+    "pin": Key("TOPIC=IP,…", PINNED, repeatable=True),
 }
 
 

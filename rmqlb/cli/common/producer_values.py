@@ -28,14 +28,14 @@ from rmqlb.model.send_scenario import (
 )
 from rmqlb.model.simulate_send import HotKey, KeySpread
 from rmqlb.model.snapshot import close_names, suggestion
-from rmqlb.sources.response_codes import FAILURES, response_code
+from rmqlb.remoting.codes import ResponseCode
 from rmqlb.sources.user_files.text_file import read_text
-from rmqlb.verbs.amounts import count, duration_us
+from rmqlb.verbs.amounts import count, duration_us, read_setting
 from rmqlb.verbs.parse import lines_of, must_differ
-from rmqlb.verbs.settings import read_setting
 from rmqlb.verbs.strategies import from_file, is_file
 
 _HOT_KEYS = 10
+_FAILURES = [code.name for code in ResponseCode if code is not ResponseCode.SUCCESS]
 _BROKER_COLUMNS = ("brokername", "broker")
 _LATENCY_COLUMNS = ("latencyms", "latency", "ms", "tookms", "took")
 _LONGEST_MS = 24 * 3600 * 1000
@@ -107,8 +107,26 @@ def _reaction(kind: str, option: str) -> Reaction:
     if code is None:
         kinds = ["refused", "timeout", "slow=TIME", "read-only"]
         others = f"kinds are {', '.join([*kinds, *STATUSES])}, or a response code such as SYSTEM_ERROR or 14"
-        raise UsageError(f"{option}: there is no failure {name}", hint=close_names(name, [*kinds, *FAILURES]) or others)
+        raise UsageError(
+            f"{option}: there is no failure {name}", hint=close_names(name, [*kinds, *_FAILURES]) or others
+        )
     return Reaction("status" if code[0] in STATUSES else "code", *code)
+
+
+def response_code(text: str, option: str) -> tuple[str, int] | None:
+    """Name and number of a broker's response code, given by either; None if unknown (raises UsageError)."""
+    name = text.upper()
+    if text.isdecimal() and len(text) < 9:
+        known = {code.value: code.name for code in ResponseCode}
+        name = known.get(int(text), text)
+        number = int(text)
+    elif name in ResponseCode.__members__:
+        number = ResponseCode[name].value
+    else:
+        return None
+    if number == ResponseCode.SUCCESS:
+        raise UsageError(f"{option}: SUCCESS is no failure")
+    return name, number
 
 
 def _notices(text: str | None, reaction: Reaction) -> int | None:

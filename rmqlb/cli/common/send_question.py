@@ -30,8 +30,7 @@ from rmqlb.model.simulate_send import KeySpread, OtherProducer, SendReport, Send
 from rmqlb.model.snapshot import ClusterSnapshot, Wanted, suggestion
 from rmqlb.sources.source_text import is_live
 from rmqlb.verbs import amounts
-from rmqlb.verbs.amounts import given
-from rmqlb.verbs.settings import read_setting
+from rmqlb.verbs.amounts import given, read_setting
 from rmqlb.views.formats.machine import JsonLines
 from rmqlb.views.numbers import duration, number
 from rmqlb.views.simulate_send import send_report

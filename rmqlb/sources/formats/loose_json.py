@@ -18,8 +18,9 @@ from rmqlb.errors import DocumentError
 from rmqlb.sources.formats.limits import MAX_DEPTH
 
 _SPACE = re.compile(r"[ \t\r\n]*")
-_PLAIN = {'"': re.compile(r'[^"\\\x00-\x1f]*'), "'": re.compile(r"[^'\\\x00-\x1f]*")}
 _ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|[\"'\\/bfnrt])")
+_PART = r"[^Q\\\x00-\x1f]++|\\(?:u[0-9A-Fa-f]{4}|[\"'\\/bfnrt])"  # of a string in the quotes Q
+_STRINGS = {quote: re.compile(f"Q(?P<text>(?:{_PART})*+)(?P<end>Q)?".replace("Q", quote)) for quote in ('"', "'")}
 _NUMBER = re.compile(r"(-?(?:0|[1-9][0-9]*))(\.[0-9]+)?([eE][+-]?[0-9]+)?([LDFBS])?")
 _WORD = re.compile(r"[A-Za-z_$@][\w$@.-]*")
 _ESCAPES = {'"': '"', "'": "'", "\\": "\\", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
@@ -160,33 +161,24 @@ class LooseReader:
     def _string(self, quote: str) -> str:
         if quote == "'":
             self._note("a string in single quotes")
-        start = self._at
-        self._at += 1
-        parts: list[str] = []
-        while True:
-            if (plain := _PLAIN[quote].match(self._text, self._at)) is not None:
-                parts.append(plain[0])
-                self._at = plain.end()
-            char = self._text[self._at : self._at + 1]
-            if char == quote:
-                break
-            escape = _ESCAPE.match(self._text, self._at)
-            if char != "\\":
-                self._fail("a control character in a string" if char else "a string without end")
-            if escape is None:
-                self._fail("a bad escape in a string")
-            if escape[0] == "\\'":
-                self._note("an escaped single quote")
-            parts.append(chr(int(escape[1], 16)) if escape[1] else _ESCAPES[escape[0][1]])
-            self._at = escape.end()
-        self._at += 1
-        text = "".join(parts)
+        start, match = self._at, _STRINGS[quote].match(self._text, self._at)
+        if match is None or not match["end"]:
+            self._at = match.end() if match else start
+            bad = self._text.startswith("\\", self._at)
+            self._fail("a bad escape in a string" if bad else "a control character in a string")
+        self._at = match.end()
+        text = _ESCAPE.sub(self._unescaped, match["text"])
         if not _SURROGATE.search(text):
             return text
         try:  # join surrogate pairs; a lone surrogate is no character
             return text.encode("utf-16-be", "surrogatepass").decode("utf-16-be")
         except UnicodeDecodeError:
             self._fail("half of a surrogate pair in a string", start)
+
+    def _unescaped(self, escape: re.Match[str]) -> str:
+        if escape[0] == "\\'":
+            self._note("an escaped single quote")
+        return chr(int(escape[1], 16)) if escape[1] else _ESCAPES[escape[0][1]]
 
     def _number(self) -> int | float:
         match = _NUMBER.match(self._text, self._at)

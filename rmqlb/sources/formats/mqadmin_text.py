@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import io
 import re
-from collections.abc import Iterator
 
 from rmqlb.errors import DocumentError
 from rmqlb.model.route import QueueData
@@ -14,7 +14,7 @@ _NOISE = (
     r"OpenJDK |Java HotSpot|WARNING: |SLF4J: |RocketMQLog:|Picked up |log4j:|\[\d+\.\d+s\]\[|"
     r"\d\d:\d\d:\d\d,\d{3} \|-"  # logback's own status: 5.5.0 without its script's settings prints 240 such lines
 )
-_MOST_NOISE = 10_000  # lines before a command's own output
+_NOISY_LINES = rf"(?:[^\S\n]*\n|(?:{_NOISE})[^\n]*\n){{1,10000}}+"  # before a command's own output
 _ROW = (
     r"(?P<cluster>\S+)\s+(?P<broker>\S+)\s+\{(?P<addrs>[^}]*)\}\s+(?P<readQueueNums>-?\d{1,10})\s+"
     r"(?P<writeQueueNums>-?\d{1,10})\s+(?P<perm>\d{1,10})\s*"
@@ -23,12 +23,8 @@ _ROW = (
 
 def without_noise(text: str) -> str:
     """Blank the leading lines of a JVM or its logging; line numbers in errors stay true."""
-    for number, start, line in _lines(text):
-        if number > _MOST_NOISE:
-            break
-        if line.strip() and not re.match(_NOISE, line):
-            return "\n" * (number - 1) + text[start:]
-    return text
+    noise = re.match(_NOISY_LINES, text)
+    return text if noise is None else "\n" * noise[0].count("\n") + text[noise.end() :]
 
 
 def is_noise(line: str) -> bool:
@@ -47,7 +43,7 @@ def read_table(text: str, where: str) -> RouteDocument:
     """The table of `mqadmin topicRoute -l` (`TopicRouteSubCommand`; raises DocumentError)."""
     brokers: list[BrokerDataDocument] = []
     queues: list[QueueData] = []
-    lines = ((number, line.rstrip("\r")) for number, _, line in _lines(text))
+    lines = ((number, line.rstrip("\r\n")) for number, line in enumerate(io.StringIO(text), 1))
     next(number for number, line in lines if line.lstrip().startswith(TABLE_START))
     for number, line in lines:
         if line.startswith("---"):
@@ -64,16 +60,6 @@ def read_table(text: str, where: str) -> RouteDocument:
         numbers = {name: int(match[name]) for name in ("readQueueNums", "writeQueueNums", "perm")}
         queues.append(convert({"brokerName": match["broker"], **numbers}, QueueData, place))
     raise DocumentError(f"{where}: the table of mqadmin topicRoute -l is cut short: its Total line is missing")
-
-
-def _lines(text: str) -> Iterator[tuple[int, int, str]]:
-    """Number from 1, start and text of each line; a list of all could fill the memory."""
-    number, start = 1, 0
-    while start < len(text):
-        end = text.find("\n", start)
-        end = len(text) if end < 0 else end
-        yield number, start, text[start:end]
-        number, start = number + 1, end + 1
 
 
 def _addrs(text: str, where: str) -> dict[int, str]:

@@ -318,10 +318,7 @@ class NameServerReads:
         return self._document(address, code, self._send(address, code, **fields), kind)
 
     def _document(self, address: str, code: int, response: RemotingCommand, kind: type[Document]) -> Document:
-        where = self._succeeded(address, code, response)
-        body = response.body or b"{}"
-        require_few_values(body, where, self._max_bytes)
-        return docs.convert(docs.parse_document(body, where), kind, where)
+        return _document(response, kind, self._succeeded(address, code, response), self._max_bytes)
 
     def _offset_of(self, queue: MessageQueue, address: str, code: RequestCode, **fields: int) -> int:
         response = self._send(address, code, topic=queue.topic, queueId=queue.queue_id, **fields)
@@ -348,6 +345,12 @@ class NameServerReads:
             raise Refused(message, text, response_code=response.code)
         hint = _access_hint(self._access_key, text)
         raise Refused(message, text, response_code=response.code, hint=hint, code="access-denied")
+
+
+def _document(response: RemotingCommand, kind: type[Document], where: str, max_bytes: int) -> Document:
+    body = response.body or b"{}"
+    require_few_values(body, where, max_bytes)
+    return docs.convert(docs.parse_document(body, where), kind, where)
 
 
 def query_assignment(group: str, topic: str, client_id: str, strategy: str) -> RemotingCommand:
@@ -449,6 +452,4 @@ class Proxies:
         if response.code != ResponseCode.SUCCESS:
             text = docs.first_line(response.remark or "no reason given")
             raise EndpointError(f"it refuses to tell its consumers: code {response.code}: {text}")
-        body, where = response.body or b"{}", f"Proxy {address}"
-        require_few_values(body, where, self._max_bytes)
-        return docs.convert(docs.parse_document(body, where), docs.ConnectionsDocument, where)
+        return _document(response, docs.ConnectionsDocument, f"Proxy {address}", self._max_bytes)

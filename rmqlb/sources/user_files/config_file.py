@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import stat
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -176,8 +175,6 @@ def _queues(entry: Any, topics: tuple[str, ...], where: str) -> list[MessageQueu
     return [MessageQueue(topic, match["broker"], int(match["queue"])) for topic in topics]
 
 
-_PATIENCE_S = 10.0
-_PAUSE_S = 0.02
 _HEAD = "# Contexts and settings of rmqlb. `rmqlb context` rewrites it; comments do not last.\n"
 
 
@@ -187,7 +184,7 @@ def change_user_file(path: str, change: Callable[[ConfigFile], ConfigFile]) -> C
         make_private_folder(folder)
         if os.stat(folder).st_mode & 0o077:
             os.chmod(folder, 0o700)
-        with _alone_in(folder, path):
+        with _alone_in(folder):
             changed = change(read_user_file(path))
             replace_file(os.path.realpath(path), _HEAD + _text(changed), mode=0o600)
     except OSError as error:
@@ -227,22 +224,13 @@ def _text(config: ConfigFile) -> str:
 
 
 @contextmanager
-def _alone_in(folder: str, path: str) -> Iterator[None]:
+def _alone_in(folder: str) -> Iterator[None]:
     """Lock the folder itself, so no lock file remains."""
     import fcntl
 
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        deadline = time.monotonic() + _PATIENCE_S
-        while True:
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if time.monotonic() > deadline:
-                    problem = f"{path}: another rmqlb has been changing it for {_PATIENCE_S:.0f} s"
-                    raise UsageError(problem, hint="end that one, or try again") from None
-                time.sleep(_PAUSE_S)
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
     finally:
         os.close(descriptor)

@@ -17,10 +17,10 @@ import pytest
 from msgspec.structs import replace
 
 from rmqlb import Attempt, Failure, Reaction, SendReport, SendScenario, simulate_send
+from rmqlb.cli.common.producer_values import response_code
 from rmqlb.engine.send.java_producer import JavaProducer
 from rmqlb.engine.send.simulate import producer_of
 from rmqlb.model.send_scenario import STATUSES
-from rmqlb.sources.response_codes import response_code
 from tests.support.builders import route
 from tests.support.mismatches import every_case
 from tests.support.vectors import FOLDER

@@ -1,12 +1,14 @@
-"""The changes that `plan-rebalance` plans and `simulate-rebalance` simulates."""
+"""The options of verbs that plan or simulate groups: changes, and consumers."""
 
 from typing import Any
 
-from rmqlb.cli.common.declare import Panel, Text, Texts
-from rmqlb.cli.common.set_option import SettingsOptions, setting
+from rmqlb.cli.common.declare import Panel, Text, Texts, about
+from rmqlb.cli.common.options import GivenRates
+from rmqlb.cli.common.set_option import SettingsOptions, setting, timers
 from rmqlb.model.limits import MOST_CONSUMERS
 
-_members, _route = Panel("Consumer changes"), Panel("Route changes")
+RATE_HINT = "say how many messages come: --rate R or --set earlier=FILE"
+_members, _route, _consumers = map(Panel, ("Consumer changes", "Route changes", "Consumers"))
 
 
 class ChangeOptions(SettingsOptions):
@@ -35,3 +37,22 @@ class ChangeOptions(SettingsOptions):
             "remove": [parse.count_or_id(text, "--remove") for text in self.remove or ()],
             "replace_ids": [parse.pair(text, "--replace") for text in self.replace_ids or ()],
         }
+
+
+class MemberOptions(SettingsOptions, GivenRates):
+    """Consumers; the defaults are what the source says, and then the client's own."""
+
+    strategy: Text = about(
+        "STRATEGY",
+        "Allocation strategy, or FILE.py:NAME. FILE.py is run; default: as consumers report or show, otherwise AVG.",
+    )
+    orderly: bool = _consumers.flag("Ordered consumption (MessageListenerOrderly).")
+    sdk: Texts = setting("sdk")
+    client_version: Text = setting("client-version")
+    consumer_types: Texts = setting("consumer-type")
+    consume_from: Text = setting("consume-from")
+    round_trip: str = setting("round-trip")
+    consume_time: str = setting("consume-time")
+    rates_since: Text = setting("earlier", stdin="-")
+    seed: int = setting("seed")
+    timers: Texts = timers()
