@@ -13,12 +13,11 @@ from rmqlb.engine.rebalance.start_offsets import start_questions, with_starts
 from rmqlb.errors import UsageError
 from rmqlb.model.plan import PlanOfGroups, RebalancePlan, plans_of_groups
 from rmqlb.model.result import Finding, Meta, Progress, counted, info, no_progress, with_meta
-from rmqlb.verbs.amounts import duration_us
+from rmqlb.verbs.amounts import duration_us, read_setting
 from rmqlb.verbs.changes import ChangeOptions, changes_of, split_changes
 from rmqlb.verbs.parse import conditions, texts_of
 from rmqlb.verbs.rates import RateOptions, asked_rates
 from rmqlb.verbs.selection import GroupOptions, select
-from rmqlb.verbs.settings import read_setting
 from rmqlb.verbs.source import AnySource, Reader, ask_starts, reader
 from rmqlb.verbs.strategies import ALL, Strategies
 
