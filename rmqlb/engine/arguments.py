@@ -39,19 +39,14 @@ _WORDS: Mapping[Any, str] = {
 }
 
 
-class _Refused(Exception):
-    def __init__(self, value: object, expected: str, hint: str | None = None) -> None:
-        super().__init__(expected)
-        self.value, self.expected, self.hint, self.path = value, expected, hint, ""
+_Wrong = tuple[str, object, str, str | None]  # where, the wrong value, what is needed there, and a hint
 
 
 def require(value: object, hint: Any, name: str) -> None:
     """Refuse a value that does not match an annotation, or a Struct's field annotations (raises UsageError)."""
-    try:
-        _check(value, hint)
-    except _Refused as wrong:
-        text = f"{name}{wrong.path} is {shown(wrong.value)}: {wrong.expected} is needed"
-        raise UsageError(text, hint=wrong.hint) from None
+    if (wrong := _wrong(value, hint, name)) is not None:
+        path, found, expected, remedy = wrong
+        raise UsageError(f"{path} is {shown(found)}: {expected} is needed", hint=remedy)
 
 
 def items(values: object, kind: type[_Item], name: str, most: int) -> list[_Item]:
@@ -106,50 +101,53 @@ def _parts(hint: Any) -> tuple[Any, tuple[Any, ...]]:
     return (Union if origin is UnionType else origin or hint), args
 
 
-def _check(value: Any, hint: Any) -> None:
+def _wrong(value: Any, hint: Any, path: str) -> _Wrong | None:
+    """The first part of a value that does not match its annotation."""
     kind, parts = _parts(hint)
-    if kind is Struct:
-        _must(isinstance(value, hint), value, hint.__name__)
-        _check_each((f".{name}", getattr(value, name), inner) for name, inner in parts)
-    elif kind is Annotated:
-        _check(value, parts[0])
-        for meta in (each for each in parts[1:] if isinstance(each, Meta)):
-            _check_bounds(value, meta)
-    elif kind is Union:
-        _check_union(value, parts)
-    elif kind is Literal:
-        hints = close_names(value[:_SHOWN], parts) if isinstance(value, str) else None
-        _must(isinstance(value, str) and value in parts, value, f"one of {', '.join(map(str, parts))}", hints)
-    elif kind is Mapping:
-        _must(isinstance(value, Mapping), value, "a mapping")
-        _check_each((_at(key), key, parts[0]) for key in value)
-        _check_each((_at(key), each, parts[1]) for key, each in value.items())
-    elif kind in (AbstractSet, Iterable):
-        more, what = ((AbstractSet,), "set") if kind is AbstractSet else ((), "list")
-        _must(isinstance(value, (list, tuple, *more)), value, f"a {what} of {_word(parts[0])}")
-        _check_each((f"[{place}]", each, parts[0]) for place, each in enumerate(value))
-    else:
-        _must(_fits(value, kind), value, _word(kind))
-
-
-def _check_each(parts: Iterable[tuple[str, Any, Any]]) -> None:
-    for step, value, hint in parts:
-        if type(value) is hint and (hint is str or hint is int):
+    if kind is Annotated:
+        bounds = (_out_of_bounds(value, meta) for meta in parts[1:] if isinstance(meta, Meta))
+        return _wrong(value, parts[0], path) or next(((path, value, bound, None) for bound in bounds if bound), None)
+    if kind is Union:
+        return _wrong_in_union(value, parts, path)
+    if kind is Literal:
+        close = close_names(value[:_SHOWN], parts) if isinstance(value, str) else None
+        is_one = isinstance(value, str) and value in parts
+        return None if is_one else (path, value, f"one of {', '.join(map(str, parts))}", close)
+    if expected := _needed(value, kind, hint, parts):
+        return path, value, expected, None
+    for step, part, inner in _parts_of(value, kind, parts):
+        if type(part) is inner and (inner is str or inner is int):
             continue
-        try:
-            _check(value, hint)
-        except _Refused as wrong:
-            wrong.path = step + wrong.path
-            raise
+        if (wrong := _wrong(part, inner, path + step)) is not None:
+            return wrong
+    return None
+
+
+def _needed(value: object, kind: Any, hint: Any, parts: tuple[Any, ...]) -> str:
+    """What is needed instead of the value; empty where the value fits, whatever its parts are."""
+    if kind is Struct:
+        return "" if isinstance(value, hint) else hint.__name__
+    if kind is Mapping:
+        return "" if isinstance(value, Mapping) else "a mapping"
+    if kind in (AbstractSet, Iterable):
+        more, what = ((AbstractSet,), "set") if kind is AbstractSet else ((), "list")
+        return "" if isinstance(value, (list, tuple, *more)) else f"a {what} of {_word(parts[0])}"
+    return "" if _fits(value, kind) else _word(kind)
+
+
+def _parts_of(value: Any, kind: Any, parts: tuple[Any, ...]) -> Iterable[tuple[str, Any, Any]]:
+    """The step to each part of the value, the part, and its annotation."""
+    if kind is Struct:
+        return ((f".{name}", getattr(value, name), inner) for name, inner in parts)
+    if kind is Mapping:
+        keys = ((_at(key), key, parts[0]) for key in value)
+        return (*keys, *((_at(key), each, parts[1]) for key, each in value.items()))
+    is_list = kind in (AbstractSet, Iterable)
+    return ((f"[{place}]", each, parts[0]) for place, each in enumerate(value)) if is_list else ()
 
 
 def _at(key: object) -> str:
     return f"[{shown(key) if isinstance(key, str) else str(key)[:100]}]"
-
-
-def _must(fits: bool, value: object, expected: str, hint: str | None = None) -> None:
-    if not fits:
-        raise _Refused(value, expected, hint)
 
 
 def _fits(value: Any, kind: Any) -> bool:
@@ -169,25 +167,22 @@ def _is_fraction(kind: Any) -> bool:
     return any((base.__module__, base.__name__) == ("fractions", "Fraction") for base in getattr(kind, "__mro__", ()))
 
 
-def _check_bounds(value: Any, meta: Meta) -> None:
+def _out_of_bounds(value: Any, meta: Meta) -> str:
     least, most = meta.min_length or 0, meta.max_length
-    if least or most is not None:
-        expected = f"a length from {least}" + (f" to {most}" if most else "")
-        _must(least <= len(value) <= (most or len(value)), value, expected)
-    expected = f"a number at least {meta.ge}" if meta.le is None else f"a number from {meta.ge} to {meta.le}"
-    _must((meta.ge is None or value >= meta.ge) and (meta.le is None or value <= meta.le), value, expected)
+    if (least or most is not None) and not least <= len(value) <= (most or len(value)):
+        return f"a length from {least}" + (f" to {most}" if most else "")
+    if (meta.ge is None or value >= meta.ge) and (meta.le is None or value <= meta.le):
+        return ""
+    return f"a number at least {meta.ge}" if meta.le is None else f"a number from {meta.ge} to {meta.le}"
 
 
-def _check_union(value: object, kinds: tuple[Any, ...]) -> None:
-    wrongs: list[_Refused] = []
-    for kind in kinds:
-        try:
-            return _must(value is None, value, "") if kind is NoneType else _check(value, kind)
-        except _Refused as wrong:
-            wrongs += [] if kind is NoneType else [wrong]
-    if deep := [wrong for wrong in wrongs if wrong.path]:
-        raise deep[0]
-    raise _Refused(value, " or ".join(dict.fromkeys(wrong.expected for wrong in wrongs)), wrongs[0].hint)
+def _wrong_in_union(value: object, kinds: tuple[Any, ...], path: str) -> _Wrong | None:
+    found = [_wrong(value, kind, path) for kind in kinds]
+    wrongs = [wrong for kind, wrong in zip(kinds, found, strict=True) if kind is not NoneType and wrong is not None]
+    if None in found:
+        return None
+    deep = next((wrong for wrong in wrongs if wrong[0] != path), None)
+    return deep or (path, value, " or ".join(dict.fromkeys(wrong[2] for wrong in wrongs)), wrongs[0][3])
 
 
 def _word(kind: Any) -> str:

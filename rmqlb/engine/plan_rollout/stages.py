@@ -8,7 +8,7 @@ and to those outside the mask that own it under the old one.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from itertools import combinations
 from math import comb
@@ -66,29 +66,6 @@ def least_order(cost_of: Sequence[int], at_once: int = 1) -> list[int]:
         order.append(last.bit_length() - 1)
         stage ^= last
     return order[::-1]
-
-
-def steps_of(number: int, at_once: int) -> int:
-    """The steps that `cheapest_steps` compares, two for each stage."""
-    left = ((done, number - done) for done in range(0, number, at_once))
-    return sum(comb(number, done) * (1 + comb(rest, min(at_once, rest))) for done, rest in left)
-
-
-def cheapest_steps(number: int, at_once: int, cost_of: Callable[[int, int], int]) -> tuple[list[int], int]:
-    """The order whose steps cost least in total, and the cost; `cost_of` gets the changed and the absent."""
-    best: dict[int, tuple[int, list[int]]] = {0: (0, [])}
-    for done in range(0, number, at_once):
-        longer: dict[int, tuple[int, list[int]]] = {}
-        for changed, (cost, order) in best.items():
-            left = [consumer for consumer in range(number) if not changed >> consumer & 1]
-            for group in combinations(left, min(at_once, number - done)):
-                away = sum(1 << consumer for consumer in group)
-                total = cost + cost_of(changed, away)
-                if changed | away not in longer or total < longer[changed | away][0]:
-                    longer[changed | away] = total, [*order, *group]
-        best = longer
-    ((cost, order),) = best.values()
-    return order, cost
 
 
 def greedy_order(costs: PairCosts) -> list[int]:
@@ -326,17 +303,29 @@ def fewest_moves(
     Orders differ only if IDs change or consumers are away together: otherwise each order moves as many queues.
     """
     number, queues = len(rollout.client_ids), sum(len(route.subscribe_queues()) for route in routes)
-    if steps_of(number, at_once) * max(queues, 1) > EXACT_WORK:
+    left_at = ((done, number - done) for done in range(0, number, at_once))
+    steps = sum(comb(number, done) * (1 + comb(rest, min(at_once, rest))) for done, rest in left_at)
+    if steps * max(queues, 1) > EXACT_WORK:
         return None
 
     @cache
     def owners(changed: int, away: int) -> list[tuple[str, ...]]:
         return list(_owners(routes, rollout.members_when(changed, away)).values())
 
-    def moves(changed: int, away: int) -> Iterator[bool]:
-        without = owners(changed, away)
-        for end in (owners(changed, 0), owners(changed | away, 0)):
-            yield from (was != is_now for was, is_now in zip(end, without, strict=True))
+    def moves(changed: int, away: int) -> int:
+        without, ends = owners(changed, away), (owners(changed, 0), owners(changed | away, 0))
+        return sum(was != is_now for end in ends for was, is_now in zip(end, without, strict=True))
 
-    order, cost = cheapest_steps(number, at_once, lambda changed, away: sum(moves(changed, away)))
+    best: dict[int, tuple[int, list[int]]] = {0: (0, [])}  # changed consumers → the fewest moves, and their order
+    for done in range(0, number, at_once):
+        longer: dict[int, tuple[int, list[int]]] = {}
+        for changed, (cost, order) in best.items():
+            left = [consumer for consumer in range(number) if not changed >> consumer & 1]
+            for group in combinations(left, min(at_once, number - done)):
+                away = sum(1 << consumer for consumer in group)
+                total = cost + moves(changed, away)
+                if changed | away not in longer or total < longer[changed | away][0]:
+                    longer[changed | away] = total, [*order, *group]
+        best = longer
+    ((cost, order),) = best.values()
     return tuple(rollout.client_ids[index] for index in order), cost

@@ -285,7 +285,6 @@ class Consumer(Channel, Protocol):
     topics: tuple[str, ...]
     allocates: tuple[str, ...]
     views: dict[str, TopicView]
-    alive: bool
     frozen: bool
     draws: Draws
     profile: ConsumerProfile

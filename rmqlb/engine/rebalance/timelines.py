@@ -233,7 +233,7 @@ def _timeline(notes: _Notes, scenario: GroupScenario, starts: _Starts) -> QueueT
         lengths[f"longest_{kind}_ms"] = milliseconds(max(found, default=0))
     waits, takeovers = list[Span](), list[Takeover]()
     for part in notes.by_consumer() if scenario.broadcasting else (notes,):
-        own = list(_waits(part, each_waits=scenario.broadcasting))
+        own = list(_waits(part, separately=scenario.broadcasting))
         waits += own
         takeovers += _takeovers(part, scenario, starts, own)
     takeovers.sort(key=lambda takeover: takeover.at_ms)
@@ -295,15 +295,15 @@ def _state(there: bool, served: bool, owners: int, paused: int) -> OwnerState:
     return "unassigned" if not owners else "one" if owners == 1 else "duplicate-owners"
 
 
-def _waits(notes: _Notes, *, each_waits: bool) -> Iterator[Span]:
+def _waits(notes: _Notes, *, separately: bool) -> Iterator[Span]:
     """The spans in which no consumer reads the queue: the longest wait of a message in it.
 
     A queue is not read without an owner, before an owner's first pull, while its broker is down, or if pulls are lost.
     A wait lasts until the simulation ends; a wait that ends because the queue is removed does not count. With
-    BROADCASTING (`each_waits`), messages wait for each consumer separately, while it has the queue.
+    BROADCASTING (`separately`), messages wait for each consumer separately, while it has the queue.
     """
     end_us, spans = notes.end_us, list(notes.existence())
-    if each_waits:
+    if separately:
         owned = [(max(hold.from_us, 0), end_us if hold.to_us is None else hold.to_us) for hold in notes.holds]
         spans = [(max(begin, since), min(end, until)) for since, until in owned for begin, end in spans]
     reads = sorted(span for hold in notes.holds for span in hold.reads(end_us))

@@ -478,15 +478,15 @@ class Cases(Struct, frozen=True):
     unknown: Mapping[int, str]  # number of a limit → why it could not be judged
     outcomes: Mapping[Effect, Any]  # those that were computed
 
-    def count(self, pairs_of: int) -> int:
-        """The number of cases; `pairs_of` is the number of all failures, 0 without pairs."""
-        return len(self.touching) + comb(pairs_of, 2) - comb(max(pairs_of - len(self.touching), 0), 2)
+    def count(self, pairable: int) -> int:
+        """The number of cases; `pairable` is the number of failures that pairs are made of, 0 without pairs."""
+        return len(self.touching) + comb(pairable, 2) - comb(max(pairable - len(self.touching), 0), 2)
 
-    def count_with(self, masks: Iterable[int], pairs_of: int) -> int:
+    def count_with(self, masks: Iterable[int], pairable: int) -> int:
         """The number of cases with these masks; a single failure also pairs with failures that take nothing."""
         classes = [self.classes[mask] for mask in masks]
         singles, pairs = sum(each.singles for each in classes), sum(each.pairs for each in classes)
-        return singles + (pairs + singles * (pairs_of - len(self.touching)) if pairs_of else 0)
+        return singles + (pairs + singles * (pairable - len(self.touching)) if pairable else 0)
 
     def smallest(self, limit: int) -> list[int]:
         """The masks that break this limit and have no smaller part that does."""

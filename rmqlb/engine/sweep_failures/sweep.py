@@ -203,7 +203,7 @@ class Judged(Struct, frozen=True):
     subject: AnySubject
     cases: Cases
     failures: Sequence[Failure]
-    pairs_of: int  # the number of failures, 0 without pairs
+    pairable: int  # the number of failures that pairs are made of, 0 without pairs
 
     def limit(self, at: int, value: Bound) -> dict[str, Any]:
         rule, limit = self.cases.limits[at]
@@ -251,7 +251,7 @@ class Judged(Struct, frozen=True):
 
     def _counts(self) -> dict[str, Any]:
         cases = self.cases
-        return {"cases": cases.count(self.pairs_of), "broken": cases.count_with(cases.broken, self.pairs_of)}
+        return {"cases": cases.count(self.pairable), "broken": cases.count_with(cases.broken, self.pairable)}
 
     def worst_topic(self) -> result.TopicWorst:
         outcomes = self._outcomes()
@@ -260,7 +260,7 @@ class Judged(Struct, frozen=True):
         return result.TopicWorst(
             topic=self.subject.name,
             writable_brokers=outcomes[0][0].writable_brokers,
-            unwritable=self.cases.count_with(unwritable, self.pairs_of),
+            unwritable=self.cases.count_with(unwritable, self.pairable),
             least_writable=result.Worst(least.writable_brokers, losses),
             **self._counts(),
         )

@@ -113,7 +113,8 @@ def _table(section: Section) -> Iterator[str]:
     titles = [_text(column.title) for column in section.columns]
     sides = [_SIDES.get(column.kind, "") for column in section.columns]
     sides[0] = sides[0] if titles[0] else "m"
-    yield '<div class="scroll" tabindex="0"><table><thead><tr>'
+    folds = "" if "s" in sides else ' class="folds"'  # a timeline scrolls as one picture
+    yield f'<div class="scroll" tabindex="0"><table{folds}><thead><tr>'
     yield "".join(f'<th scope="col" class="{side}">{title}</th>' for title, side in zip(titles, sides, strict=True))
     yield "</tr></thead><tbody>"
     for row in section.rows[:_MOST_ROWS]:
