@@ -157,31 +157,30 @@ def _fetch_all_contexts(
     folder = options.to or ""
     contexts = _contexts(options, terminal)
     readers: dict[str, TextReader] = {}
-    failures: dict[str, str] = {}
     faults: dict[str, str] = {}
+    written = 0
 
-    def fetch(context: str) -> None:
-        try:
-            meta, _ = fetch_source(readers[context], everything, evidence=options.evidence, redact=False)
-            meta = replace(meta, snapshot=replace(meta.snapshot, context=context))
-            _write_into(os.path.join(folder, f"cluster={context}"), meta)
-        except RmqlbError as error:
-            failures[context] = error.message
-            return
-        if unread := len(meta.snapshot.unread):
-            faults[context] = f"incomplete: {counted(unread, 'part')} could not be read"
+    def fetch(context: str) -> int:
+        meta, _ = fetch_source(readers[context], everything, evidence=options.evidence, redact=False)
+        meta = replace(meta, snapshot=replace(meta.snapshot, context=context))
+        _write_into(os.path.join(folder, f"cluster={context}"), meta)
+        return len(meta.snapshot.unread)
 
     for context in contexts:
         try:
             readers[context] = _reader(context, source, terminal)
         except RmqlbError as error:
-            failures[context] = error.message
+            faults[context] = error.message
     with terminal.progress(verb="fetching") as progress, ask_concurrently(fetch, [*readers], _AT_ONCE) as answers:
-        for number, answer in enumerate(answers):
+        for number, (context, answer) in enumerate(zip(readers, answers, strict=True)):
             progress("contexts", number, len(readers))
-            answer.result()
-    terminal.say(f"{counted(len(contexts) - len(failures), 'snapshot')} written to {folder}")
-    faults |= failures
+            try:
+                if unread := answer.result():
+                    faults[context] = f"incomplete: {counted(unread, 'part')} could not be read"
+                written += 1
+            except RmqlbError as error:
+                faults[context] = error.message
+    terminal.say(f"{counted(written, 'snapshot')} written to {folder}")
     for context in sorted(faults):
         terminal.say(f"{context}: {faults[context]}")
     if faults:

@@ -8,9 +8,6 @@ from rmqlb.errors import UsageError
 
 if TYPE_CHECKING:
     from rmqlb.cli.common.recorder import GroupRecorder, Schedule
-    from rmqlb.model.recording import Recording
-    from rmqlb.model.result import Finding
-    from rmqlb.model.snapshot import ClusterSnapshot
 
 _replay = Panel("Replay")
 
@@ -68,9 +65,12 @@ def record(source: SourceOptions, options: RecordOptions, output: OutputOptions)
 
     from rmqlb.cli.common.show_or_watch import judge, require_known
     from rmqlb.engine.record.compare import FIGURES, compared, judged, must_be_askable
+    from rmqlb.engine.record.follow import lines_of
     from rmqlb.verbs import amounts
     from rmqlb.verbs.parse import conditions
     from rmqlb.verbs.stored import expected, recorded
+    from rmqlb.views.formats.machine import as_json_lines
+    from rmqlb.views.record import recording_report
 
     terminal = Terminal("record", output, more_formats=("jsonl",), files=options)
     parsed = conditions(options.fail_on, FIGURES)
@@ -91,7 +91,13 @@ def record(source: SourceOptions, options: RecordOptions, output: OutputOptions)
         recording = replace(recording, comparison=compared(recording, predicted, name, tolerance_ms))
     recording = replace(recording, conditions=judged(parsed, recording))
     require_known(recording.conditions, "leave the condition out to see the recording")
-    _show(recording, snapshot, findings, terminal, is_replayed=replayed is not None)
+    report = recording_report(recording)
+    if terminal.format != "jsonl":
+        terminal.show(report, snapshot, findings)
+    else:
+        if not terminal.fills_stdout(report, snapshot, findings) and replayed is not None:
+            terminal.write(as_json_lines(lines_of(recording)))
+        terminal.warn(findings)
     judge(recording.conditions, terminal)
 
 
@@ -103,32 +109,25 @@ def _reject_live_options(chosen: RecordOptions) -> None:
             raise UsageError(f"--replay shows a recording again, and {option} is of a live group", hint=hint)
 
 
-def _name(chosen: RecordOptions) -> str:
-    if not chosen.group:
-        raise UsageError("which group?", hint="name one with --group", code="which-group")
-    return chosen.group
-
-
 def _recorder(source: SourceOptions, chosen: RecordOptions, terminal: Terminal) -> "GroupRecorder":
     from rmqlb.cli.common.reading import Reader
     from rmqlb.cli.common.recorder import GroupRecorder
     from rmqlb.model.snapshot import Wanted
     from rmqlb.sources.source_text import is_live
     from rmqlb.verbs.selection import select
-    from rmqlb.verbs.strategies import Strategies
+    from rmqlb.verbs.strategies import reported_strategies
 
     if source.source is not None and not is_live(source.source):
         hint = "name NameServers or a Dashboard with -s; --replay FILE shows a recording again"
         raise UsageError(f"{source.source} is not a running cluster: nothing changes there", hint=hint)
-    reader = Reader(source, terminal)
-    named, topics = select(_name(chosen)), tuple(dict.fromkeys(chosen.topic or ()))
-    name = _name(chosen)
+    reader, name = Reader(source, terminal), chosen.group
+    if not name:
+        raise UsageError("which group?", hint="name one with --group", code="which-group")
+    named, topics = select(name), tuple(dict.fromkeys(chosen.topic or ()))
     if named.several:
         name = named.only(reader.fetch(Wanted(several=named.names, owners=False))) or name
-    schedule = _schedule(chosen)
-    strategies = Strategies(chosen.strategy_options)
-    strategies.must_apply(reported=True)
-    return GroupRecorder(reader, name, topics, strategies.settings_for(topics, name), schedule, terminal)
+    settings = reported_strategies(chosen.strategy_options or ()).settings_for(topics, name)
+    return GroupRecorder(reader, name, topics, settings, _schedule(chosen), terminal)
 
 
 def _schedule(chosen: RecordOptions) -> "Schedule":
@@ -154,24 +153,3 @@ def _schedule(chosen: RecordOptions) -> "Schedule":
             raise
         for_s = min(until_s, for_s) if chosen.for_ else until_s
     return Schedule(every_s, until == "converged", for_s, at_ms=None)
-
-
-def _show(
-    recording: "Recording",
-    snapshot: "ClusterSnapshot",
-    findings: "tuple[Finding, ...]",
-    terminal: Terminal,
-    *,
-    is_replayed: bool,
-) -> None:
-    from rmqlb.engine.record.follow import lines_of
-    from rmqlb.views.formats.machine import as_json_lines
-    from rmqlb.views.record import recording_report
-
-    report = recording_report(recording)
-    if terminal.format != "jsonl":
-        terminal.show(report, snapshot, findings)
-        return
-    if not terminal.fills_stdout(report, snapshot, findings) and is_replayed:
-        terminal.write(as_json_lines(lines_of(recording)))
-    terminal.warn(findings)

@@ -25,7 +25,7 @@ from rmqlb.engine.plan.rebalance import change_of
 from rmqlb.engine.record.compare import Expected
 from rmqlb.errors import DataError, RmqlbError
 from rmqlb.model import diff as result
-from rmqlb.model.diagnosis import Evidence, GroupFinding, group_finding
+from rmqlb.model.diagnosis import GroupFinding, group_finding
 from rmqlb.model.group import BROADCASTING, RETRY_PREFIX, QueueState
 from rmqlb.model.message_queue import MessageQueue, sort_client_ids, sort_key, sort_queues
 from rmqlb.model.plan import SAME
@@ -239,6 +239,10 @@ def sdks_that_differ(before: GroupSide, after: GroupSide) -> dict[str, tuple[str
 
 
 _MOST_GROUPS = 5  # groups with their own finding
+_OF_OWNERS = (
+    ("unexplained", "unexplained-owners", "queues whose owners no change explains"),
+    ("pending", "not-moved-yet", "queues not yet with the predicted owners"),
+)
 
 
 def compare_snapshots(
@@ -477,16 +481,21 @@ def diff_findings(diff: result.SnapshotDiff) -> Iterator[Finding]:
 
 def _group_findings(group: result.GroupDiff, before: ClusterSnapshot, facts: Group) -> Iterator[GroupFinding]:
     evidence, name = GroupEvidence(facts), group.group
-    unexplained, pending = _queues(group, "unexplained"), _queues(group, "pending")
-    if unexplained:
-        why = f": owners could not be predicted: {group.not_predicted}" if group.not_predicted else ""
-        text = f"no change explains the owners of {counted(len(unexplained), 'queue')} of group {name}{why}"
-        seen = evidence.seen("queues whose owners no change explains", len(unexplained), threshold=1)
-        yield _of_queues(Finding("unexplained-owners", text, name), unexplained, seen)
-    if pending:
-        text = f"{counted(len(pending), 'queue')} of group {name} {are(len(pending))} not yet with the predicted owners"
-        seen = evidence.seen("queues not yet with the predicted owners", len(pending), threshold=1)
-        yield _of_queues(Finding("not-moved-yet", f"{text}: not converged", name), pending, seen)
+    for how, code, fact in _OF_OWNERS:
+        queues = tuple(queue.queue for queue in group.queues if queue.how == how)
+        number = counted(len(queues), "queue")
+        text = f"{number} of group {name} {are(len(queues))} not yet with the predicted owners: not converged"
+        if how == "unexplained":
+            why = f": owners could not be predicted: {group.not_predicted}" if group.not_predicted else ""
+            text = f"no change explains the owners of {number} of group {name}{why}"
+        if queues:
+            yield replace(
+                group_finding(Finding(code, text, name), name),
+                queues=queues,
+                evidence=(evidence.seen(fact, len(queues), threshold=1),),
+                consequence=f"Owners of {number} are not as predicted.",
+                remedy="Compare with another snapshot a minute later.",
+            )
     if group.strategy_assumed:
         text = f"{DEFAULT}, the client's default, is assumed of group {name}: no snapshot shows its strategy"
         yield group_finding(Finding("assumed-strategy", text, name), name)
@@ -499,20 +508,6 @@ def _group_findings(group: result.GroupDiff, before: ClusterSnapshot, facts: Gro
         found = findings_of("offset-rewound", GroupEvidence(facts, (replace(look, queues=stored),)))
         # The offsets went back even if the rule names another cause or cannot decide.
         yield from found or (group_finding(_rewound(group, WARNING), name),)
-
-
-def _queues(group: result.GroupDiff, how: result.How) -> tuple[MessageQueue, ...]:
-    return tuple(queue.queue for queue in group.queues if queue.how == how)
-
-
-def _of_queues(finding: Finding, queues: tuple[MessageQueue, ...], seen: Evidence) -> GroupFinding:
-    return replace(
-        group_finding(finding, finding.group or ""),
-        queues=queues,
-        evidence=(seen,),
-        consequence=f"Owners of {counted(len(queues), 'queue')} are not as predicted.",
-        remedy="Compare with another snapshot a minute later.",
-    )
 
 
 def _rewound(group: result.GroupDiff, severity: Severity) -> Finding:

@@ -47,14 +47,10 @@ class Declared:
         positional: str | None = None,
         **settings: Any,
     ) -> None:
-        self.is_setting, self.positional = is_setting, positional
-        if is_setting:
-            self.names, self.default, self.has_variable = [spelling], default, has_variable
-            self.stdin, self.for_verb, self.settings = stdin, for_verb, settings
-            return
-        metavar = re.sub(r"^(-\S+ ?)+", "", spelling)
-        self.names = spelling.removesuffix(metavar).split()
+        metavar = "" if is_setting else re.sub(r"^(-\S+ ?)+", "", spelling)
+        self.names = [spelling] if is_setting else spelling.removesuffix(metavar).split()
         self.default, self.has_variable, self.stdin, self.for_verb = default, has_variable, stdin, for_verb
+        self.is_setting, self.positional = is_setting, positional
         self.settings = settings | {"metavar": metavar or None}
 
     def spellings(self, name: str) -> list[str]:

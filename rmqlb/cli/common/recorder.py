@@ -61,7 +61,8 @@ class GroupRecorder:
             group = Group(first, self.group, given=Given(assume=None), gaps=gaps(first))
             group.must_share()
             findings = planning_findings(group)
-            self._add(sample_of(first, self.group, asked_at, answered_at, self._topics, self._settings))
+            sample = sample_of(first, self.group, asked_at, answered_at, self._topics, self._settings)
+            self._write(self._follower.add(sample))
             self._reader = self._reader.hurried(2 * self._schedule.every_s)
             with terminal.progress(verb="recording", beside_rows=terminal.format == "jsonl") as progress:
                 terminal.repeating = True
@@ -103,7 +104,7 @@ class GroupRecorder:
             sample = sample_of(snapshot, self.group, asked_at, answered_at, self._topics, self._settings)
         except (DataError, EndpointError) as error:
             sample = GroupSample(asked_at, max(_now_ms(up=True), asked_at), failed=error.message)
-        self._add(sample)
+        self._write(self._follower.add(sample))
 
     def _let_rest(self, unread: Sequence[Unread], resting: frozenset[str]) -> None:
         """Send ever fewer requests to a consumer that does not answer.
@@ -117,9 +118,6 @@ class GroupRecorder:
         for each in silent:
             wait_s = min(2 * before[each][1], MOST_REST_S) if each in before else FIRST_REST_S
             self._rest[each] = time.monotonic() + wait_s, wait_s
-
-    def _add(self, sample: GroupSample) -> None:
-        self._write(self._follower.add(sample))
 
     def _write(self, lines: list[RecordLine]) -> None:
         if self._terminal.format == "jsonl" and lines:

@@ -250,10 +250,7 @@ class Case(GroupEvidence, dict=True, eq=False):
         observed = self._observed_queues
         if not observed:
             raise DataError("no owner was observed", hint=ASK_CONSUMERS)
-        possible = self.possible(causes)
-        if any(all(owners.get(queue) == observed[queue] for queue in observed) for owners in possible):
-            return True
-        shares = _shares(observed)
+        shares, possible = _shares(observed), self.possible(causes)
         predicted = [_shares({q: ids for q, ids in owners.items() if q in observed}) for owners in possible]
         return all(
             _fits(shares.get(key, _NONE), [each.get(key, _NONE) for each in predicted], self.processes[key[1]])

@@ -21,7 +21,7 @@ import re
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import replace
@@ -44,19 +44,6 @@ if TYPE_CHECKING:
 _HINT = "write --map-address '10.0.0.*:*=gateway.example:*', the address in the route first"
 
 
-class AddressRule(Struct, frozen=True):
-    source: tuple[str, ...]  # the texts around the stars of FROM
-    target: tuple[str, ...]  # those of TO, with at most as many stars
-
-    def apply(self, address: str) -> str | None:
-        stars = _stars(self.source, address)
-        if stars is None:
-            return None
-        first, *others = self.target
-        kept = stars[len(stars) - len(others) :]
-        return first + "".join(star + text for star, text in zip(kept, others, strict=True))
-
-
 class AddressMap(Struct, frozen=True):
     """The rules of `--map-address`; the first one that matches counts.
 
@@ -65,15 +52,20 @@ class AddressMap(Struct, frozen=True):
     ['localhost:20911', 'gw.example:10912', '192.0.2.1:9876']
     """
 
-    rules: tuple[AddressRule, ...] = ()
+    # the texts around the stars of FROM → those of TO, with at most as many stars
+    rules: Mapping[tuple[str, ...], tuple[str, ...]] = {}
 
     def apply(self, address: str) -> str:
-        return next((found for rule in self.rules if (found := rule.apply(address)) is not None), address)
+        for source, (first, *others) in self.rules.items():
+            if (stars := _stars(source, address)) is not None:
+                kept = stars[len(stars) - len(others) :]
+                return first + "".join(star + text for star, text in zip(kept, others, strict=True))
+        return address
 
 
 def parse_address_map(texts: Iterable[str]) -> AddressMap:
     """Raises UsageError for a malformed rule, or two addresses for one FROM."""
-    rules: dict[tuple[str, ...], AddressRule] = {}
+    rules: dict[tuple[str, ...], tuple[str, ...]] = {}
     for text in texts:
         source, equals, target = text.partition("=")
         problem = None
@@ -85,11 +77,11 @@ def parse_address_map(texts: Iterable[str]) -> AddressMap:
             problem = "has an address without a port"
         if problem:
             raise UsageError(f"{text[:80]!a} {problem}", prefix="--map-address ", hint=_HINT)
-        rule = AddressRule(tuple(source.split("*")), tuple(target.split("*")))
-        if rules.setdefault(rule.source, rule) != rule:
+        parts = tuple(target.split("*"))
+        if rules.setdefault(tuple(source.split("*")), parts) != parts:
             problem, hint = f"{source}=…: it is given twice, with two addresses", "leave one of them out"
             raise UsageError(problem, prefix="--map-address ", hint=hint, code="given-twice")
-    return AddressMap(tuple(rules.values()))
+    return AddressMap(rules)
 
 
 def _stars(parts: tuple[str, ...], address: str) -> list[str] | None:
