@@ -64,7 +64,7 @@ LINES = {
     ),
     "plan-rebalance": ("-g", "order-svc"),
 }
-NAMED_OTHERWISE = {"broker-version", "earlier", "sdk"}
+NAMED_OTHERWISE = {"broker-version", "earlier", "rate", "sdk"}
 VALUES = [(command, name) for command in LINES for name in names_for(command)]
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from statistics import fmean
 
 from rmqlb.engine.backlog import Change, Flow, Lag, Pool, backlog
 from rmqlb.engine.rebalance.timelines import EventLog
@@ -40,7 +39,7 @@ def lag_over_time(
     of_topics: dict[str, list[float]] = {}
     for queue, rate in scenario.rates.items():
         of_topics.setdefault(queue.topic, []).append(rate)
-    usual = {topic: fmean(rates) for topic, rates in of_topics.items()}  # of queues that events add
+    usual = {topic: sum(rates) / len(rates) for topic, rates in of_topics.items()}  # of queues that events add
     weights = {each: scenario.rates.get(each, usual.get(each.topic, 0.0)) for each in queues}
     switches = [*log.there.values(), *log.served.values()]
     inflow = {at: _inflow(log, weights, at) for at in {0, *(at for each in switches for at, _ in each)}}
