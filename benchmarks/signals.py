@@ -27,8 +27,7 @@ from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.route import PERM_READ, PERM_WRITE, QueueData, TopicRouteData
 from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting
 from rmqlb.sources.dump import DumpSource
-from tests.support.synthetic.faults import WHOLE
-from tests.support.synthetic.fleet import Clients, Fault, FleetShape, document, generate, planted
+from tests.support.synthetic.fleet import WHOLE, Clients, Fault, FleetShape, document, generate, planted
 
 FAULTS, TOP = 60, 20  # two thirds of the faults are the generator's, of its kinds in turn
 NEW, LAG, IMBALANCE = "new", "lag", "imbalance"

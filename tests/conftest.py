@@ -1,14 +1,12 @@
 """What every test gets: no settings of the developer's own, and one switch to rewrite golden files."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
-from tests.support.figures import FIGURES
+from tests.support.mismatches import FIGURES
 
 # In CI the same examples every time: a change that lands must not depend on the dice.
 settings.register_profile("ci", derandomize=True, deadline=None)

@@ -3,8 +3,6 @@
 Odd groups are asked through every verb; each gives the facts that it states, and facts of one name have to be equal.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from datetime import date
 from typing import Any
@@ -13,26 +11,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from rmqlb import MessageQueue, RebalanceResult, RmqlbError, plan_rebalance, plan_rollout, show_owners
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.check import check_policy
 from rmqlb.engine.diagnose.diagnose import diagnose, evidence_of
 from rmqlb.engine.diff import compare_snapshots
 from rmqlb.engine.group import resolve
 from rmqlb.engine.sweep_failures.sweep import SweepRequest, sweep_snapshot
-from rmqlb.errors import RmqlbError
 from rmqlb.model.group import QueueState
 from rmqlb.model.groups import Consumers
-from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.owners import OwnersReport
 from rmqlb.model.plan import RebalancePlan
 from rmqlb.model.policy import GROUP, Limit, Policy, Rule
-from rmqlb.model.simulate_rebalance import RebalanceResult
 from rmqlb.model.size_group import GroupSize, SizeQuestion
 from rmqlb.model.snapshot import ClusterSnapshot, Unread
-from rmqlb.verbs.plan_rebalance import plan_rebalance
-from rmqlb.verbs.plan_rollout import plan_rollout
 from rmqlb.verbs.show_groups import show_consumers, show_groups
-from rmqlb.verbs.show_owners import show_owners
 from rmqlb.verbs.simulate_rebalance import simulate_rebalance
 from rmqlb.verbs.size_group import size_group
 from rmqlb.verbs.source import SnapshotReader
@@ -97,15 +90,11 @@ def _line(line: Any) -> dict[str, Any]:
         }
     )
     return {
-        "consumers": line.consumers,
-        "processes": line.processes,
-        "duplicate client IDs": line.duplicate_client_ids,
-        "queues": line.queues,
-        "lag": line.lag,
-        "mismatches": line.mismatches,
+        "consumers": line.consumers, "processes": line.processes, "duplicate client IDs": line.duplicate_client_ids,
+        "queues": line.queues, "lag": line.lag, "mismatches": line.mismatches,
         "strategies": frozenset(line.strategies) or None,
         **{f"{prefix} {name}": value for name, value in owners.items()},
-    }
+    }  # fmt: skip
 
 
 def _certain(value: int | None, unknown: int | None) -> tuple[int, int] | None:
@@ -168,12 +157,9 @@ def _diagnose(snapshot: ClusterSnapshot) -> dict[str, Any]:
     found = diagnose(evidence_of([snapshot], "g", Settings()))
     counts = found.counts
     return {
-        "consumers": counts.consumers,
-        "processes": counts.processes,
-        "queues": counts.queues,
-        "lag": counts.lag,
+        "consumers": counts.consumers, "processes": counts.processes, "queues": counts.queues, "lag": counts.lag,
         **_severities(each for each in found.findings if each.code != "lag-stalled"),
-    }
+    }  # fmt: skip
 
 
 def _check(snapshot: ClusterSnapshot) -> dict[str, Any]:
@@ -301,14 +287,12 @@ def snapshots(draw: st.DrawFn) -> ClusterSnapshot:
     numbers = {topic: draw(st.integers(0, 6)) for topic in "TU"}
     routes = tuple(route(topic, a=number) for topic, number in numbers.items() if draw(st.booleans()) or topic == "T")
     found = members(
-        " ".join(ids),
-        *draw(st.sampled_from([(), (" ".join(ids[1:]),)])),
-        topics=topics,
+        " ".join(ids), *draw(st.sampled_from([(), (" ".join(ids[1:]),)])), topics=topics,
         strategy=draw(st.sampled_from([AVG_CLASS, CIRCLE, HASH, "OurOwn", None])),
         subscribed=draw(st.sampled_from([None, dict.fromkeys(ids[:1], "U"), dict.fromkeys(ids, "T U")])),
         consume_type=draw(st.sampled_from(["CONSUME_PASSIVELY", "CONSUME_ACTIVELY", "CONSUME_POP", None])),
         message_model=draw(st.sampled_from(["CLUSTERING", "CLUSTERING", "BROADCASTING", None])),
-    )
+    )  # fmt: skip
     owners = st.one_of(st.none(), st.frozensets(st.sampled_from([*ids, "z"]), max_size=2))
     states = {
         MessageQueue(topic, "a", i): QueueState(draw(owners), broker_offset=draw(st.integers(0, 9)), consumer_offset=0)
@@ -319,9 +303,7 @@ def snapshots(draw: st.DrawFn) -> ClusterSnapshot:
     found = with_reports(found, client_rebalance=draw(st.sampled_from([True, False, None])))
     modes = draw(st.sampled_from([None, {}, {"T": ("POP",)}, {"T": ("PULL",)}]))
     found = replace(found, queues=states, request_modes=modes)
-    unread = draw(
-        st.sampled_from([(), (Unread("members", "g", "timed out", "b"),), (Unread("route", "U", "no answer"),)])
-    )
+    unread = draw(st.sampled_from([(), (Unread("members", "g", "silent", "b"),), (Unread("route", "U", "no answer"),)]))
     snapshot = cluster(found, routes=routes, unread=unread)
     return two_routes(snapshot, draw(st.integers(0, 6))) if draw(st.integers(0, 4)) == 0 else snapshot
 

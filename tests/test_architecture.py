@@ -1,7 +1,5 @@
 """The tree guards itself: who may import whom, which third parties live where, and what is public."""
 
-from __future__ import annotations
-
 import ast
 import subprocess
 import sys
@@ -97,17 +95,11 @@ PUBLIC = """
 """
 
 
-def test_the_public_names_are_these() -> None:
+def test_the_public_names_are_these_here_and_for_type_checkers() -> None:
     assert sorted(rmqlb.__all__) == PUBLIC.split()
     assert [name for name in rmqlb.__all__ if name != "__version__" and not getattr(rmqlb, name).__doc__] == []
-
-
-def test_an_unknown_public_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = rmqlb.nothing  # type: ignore[attr-defined]
-
-
-def test_type_checkers_find_each_public_name_where_it_is_loaded_from() -> None:
     stub = Path(rmqlb.__file__).with_suffix(".pyi").read_text(encoding="utf-8")
     imports = [node for node in ast.parse(stub).body if isinstance(node, ast.ImportFrom)]
     homes = {alias.asname: node.module for node in imports for alias in node.names}
@@ -138,10 +130,7 @@ def test_a_version_and_a_plan_as_json_load_nothing_heavy() -> None:
 
 
 def test_no_files_import_each_other_in_a_circle() -> None:
-    known = {
-        ".".join(path.relative_to(ROOT.parent).with_suffix("").parts).removesuffix(".__init__"): path
-        for path in modules()
-    }
+    known = {".".join(p.relative_to(ROOT.parent).with_suffix("").parts).removesuffix(".__init__"): p for p in modules()}
     graph: dict[str, set[str]] = {}
     for name, path in known.items():
         taken = set()
@@ -151,11 +140,6 @@ def test_no_files_import_each_other_in_a_circle() -> None:
                 taken |= inside or {node.module or ""} & set(known)
         graph[name] = taken - {name}
     assert len(list(TopologicalSorter(graph).static_order())) == len(known)
-
-
-def test_every_step_in_workers_keeps_the_code_and_hint_of_an_error() -> None:
-    found = [path.name for path in modules() if ".mapInArrow(" in path.read_text(encoding="utf-8")]
-    assert found == ["spark.py"]
 
 
 def verb_of(name: str) -> str | None:

@@ -1,7 +1,5 @@
 """What the house may weigh. A budget only falls; who raises one says why in the commit."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Mapping

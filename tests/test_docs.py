@@ -1,7 +1,5 @@
 """What docs/ says of dependencies and tests is so: each licence is the package's own, each test is there."""
 
-from __future__ import annotations
-
 import doctest
 import re
 import tomllib
@@ -85,10 +83,8 @@ def test_every_dependency_is_in_its_section_with_its_bound() -> None:
 def test_the_licence_of_an_installed_package_is_its_own(name: str) -> None:
     of_package = metadata.metadata(name).json
     expression = of_package.get("license_expression") or of_package.get("license") or ""
-    classifiers = [
-        line.rpartition(" :: ")[2] for line in of_package.get("classifier", []) if line.startswith("License")
-    ]
-    allowed = {word for line in classifiers for word in CLASSIFIERS[line]}
+    licences = [line.rpartition(" :: ")[2] for line in of_package.get("classifier", []) if line.startswith("License")]
+    allowed = {word for line in licences for word in CLASSIFIERS[line]}
     assert (
         ALL[name] == expression
         or (name in NAMES_NONE and not expression and not allowed)

@@ -1,7 +1,5 @@
 """Twice the topics, consumers or brokers is at most twice the work: counted, which no clock disturbs."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -11,8 +9,8 @@ from typing import Any
 import pytest
 
 from benchmarks.growth import COMMANDS, GROUP, Size, calls, cluster, write
+from rmqlb import Members, MessageQueue
 from rmqlb.engine.allocate.strategy import Settings
-from rmqlb.engine.assignment.assign import Members
 from rmqlb.engine.assignment.owners import owners_by_strategy
 from rmqlb.engine.diff import compare_snapshots
 from rmqlb.engine.group import Group, assumption, gaps
@@ -22,7 +20,6 @@ from rmqlb.engine.rebalance.start_offsets import with_starts
 from rmqlb.engine.rebalance.timelines import EventLog, Hold, timelines
 from rmqlb.engine.show_groups import consumers_of
 from rmqlb.model.group_scenario import SECOND_US, Event, GroupScenario
-from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.snapshot import ClusterSnapshot
 from tests.support.mismatches import every_case
 
@@ -123,9 +120,7 @@ def compared(size: Size) -> Callable[[], object]:
 
 @every_case("dimension", SIDES)
 @every_case("work", [shown, planned, at_a_glance, simulated, compared])
-def test_twice_as_much_takes_twice_the_instructions(
-    work: Callable[[Size], Callable[[], object]], dimension: str
-) -> None:
+def test_twice_as_much_is_twice_the_instructions(work: Callable[[Size], Callable[[], object]], dimension: str) -> None:
     assert grows_in_proportion(lambda size: bytecodes(work(size)), SIDES[dimension], dimension)
 
 

@@ -1,7 +1,5 @@
 """Who names metrics besides the program: the page, its alerts, and the dashboard name those that exist, with their labels."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator
@@ -51,21 +49,15 @@ def test_a_panel_shows_labels_of_its_metric(panel: dict[str, Any]) -> None:
         assert panel["datasource"] == target["datasource"] == {"type": "prometheus", "uid": "${datasource}"}
 
 
-def test_panels_do_not_lie_on_each_other() -> None:
+def test_panels_are_apart_and_show_what_each_command_writes_and_the_page_lists_every_metric() -> None:
     assert len({panel["id"] for panel in PANELS}) == len(PANELS)
     places = [panel["gridPos"] for panel in PANELS]
     assert all(place["x"] + place["w"] <= 24 for place in places)
     for one, other in combinations(places, 2):
         apart = [one[at] + one[size] <= other[at] or other[at] + other[size] <= one[at] for at, size in ("xw", "yh")]
         assert any(apart), (one, other)
-
-
-def test_the_dashboard_shows_what_each_command_writes() -> None:
     shown = {name for each in expressions() for name in re.findall(r"rocketmq_lb_\w+", each)}
     for name in ("queue_owners", "queue_lag", "imbalance", "idle_consumers", "mismatches", "findings", "check_limits"):
         assert f"rocketmq_lb_{name}" in shown
-
-
-def test_the_page_lists_every_metric() -> None:
     rows = re.findall(r"^\| `(\w+)` \| (.*?) \| (.*) \|$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
     assert rows == [(metric.full_name, ", ".join(metric.labels), metric.help) for metric in METRICS]

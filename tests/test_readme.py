@@ -3,8 +3,6 @@
 After a change that means to change output: `pytest tests/test_readme.py --update-golden`.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import shutil
@@ -41,7 +39,7 @@ HELD_BY = {
     "rmqlb pipeline run -w warehouse examples/fleet": ("tests/pipeline/test_commands.py", "def test_the_verdict_leaves_the_machine"),
     "rmqlb pipeline run -w warehouse snapshots --expect": ("tests/pipeline/test_commands.py", '"--expect"'),
     "rmqlb fetch-routes --all-contexts": ("tests/cli/test_fetch_routes.py", '"--all-contexts"'),
-    "rmqlb context add ": ("tests/test_golden.py", '"context add prod'),
+    "rmqlb context add ": ("tests/cli/test_bad_options.py", '"context add prod'),
     'duckdb -c "SELECT cluster': ("tests/pipeline/test_commands.py", "read_parquet("),
     "pip install -e '.[test]' cosmic-ray coverage": ("tools/mutants.py", "cosmic_ray"),
     "python -m tools.mutants": ("tools/mutants.py", "__main__"),

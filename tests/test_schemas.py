@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import csv
 import inspect
 import json
@@ -19,8 +17,7 @@ from rmqlb.views.envelope import Envelope, PrintedResult
 from rmqlb.views.formats.machine import as_json, envelope
 from rmqlb.views.json_schema import shapes_in
 from rmqlb.views.report import FORMATS, Report
-from tests.cli.configured import Desk
-from tests.cli.run import run
+from tests.cli.run import Desk, run
 from tests.support.any_value import any_of
 from tests.support.mismatches import every_case
 from tests.support.pages import DOCS, blocks
@@ -65,14 +62,11 @@ def test_a_result_of_every_command_is_recorded_and_fits() -> None:
     assert {command for result in RESULTS for command in result.commands if " " not in command} - names == set()
 
 
-def test_recorded_lines_fit() -> None:
+def test_recorded_lines_and_what_is_written_by_hand_fit() -> None:
     traced = [json.loads(line) for line in printed(GOLDEN / "send-jsonl-traced.txt").splitlines()]
     for line in traced:
         must_fit(line, "rmqlb/lost-message" if "reason" in line else "rmqlb/attempt")
     assert ["reason" in line for line in traced] == [False] * 4 + [True, False]
-
-
-def test_the_example_and_what_is_written_by_hand_are_snapshots() -> None:
     must_fit(json.loads((ROOT / "examples" / "cluster.json").read_text(encoding="utf-8")), "rmqlb/snapshot")
     (by_hand,) = blocks(DOCS / "sources.md", "yaml")
     must_fit(json.loads(json.dumps(yaml.safe_load(by_hand))), "rmqlb/snapshot")

@@ -1,12 +1,13 @@
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import conftest
+from tests.support.mismatches import every_case
 
 ROOT = Path(__file__).parent.parent
 TEST_FILES = sorted((ROOT / "tests").rglob("test_*.py"))
@@ -52,3 +53,31 @@ def test_a_small_project_has_the_same_tiers(tmp_path: Path) -> None:
     assert ("1 failed" in in_ci, "CI skips nothing. Skipped: no Java" in in_ci) == (True, True)
     (tmp_path / "tests/test_default.py").write_text("import pytest\n@pytest.mark.sparc\ndef test_a(): pass\n")
     assert "'sparc' not found in `markers`" in said()
+
+
+def test_every_case_is_run_and_every_mismatch_is_listed_by_name() -> None:
+    seen = []
+
+    @every_case(("number", "word"), [(1, "a"), pytest.param(2, "b", id="two"), (3, "c"), (4, "d"), (5, "e")])
+    def check(number: int, word: str) -> None:
+        seen.append((number, word))
+        assert number % 2, "even"
+        if number == 3:
+            pytest.fail("three")
+        if number == 5:
+            pytest.skip("not today")
+
+    with pytest.raises(AssertionError) as caught:
+        check()
+    assert seen == [(1, "a"), (2, "b"), (3, "c"), (4, "d"), (5, "e")]
+    first, *lines = str(caught.value).splitlines()
+    assert first == "4 of 5 cases do not match:"
+    assert [line.partition(" (line")[0] for line in lines if " (line" in line] == ["two", "3-'c'", "4-'d'", "5-'e'"]
+    assert "three" in str(caught.value)
+    assert isinstance(caught.value.__cause__, AssertionError)
+
+
+def test_a_test_without_cases_and_a_case_with_a_mark_are_refused() -> None:
+    for cases, match in (([], "there is no case"), ([pytest.param(1, marks=pytest.mark.slow)], "a case with a mark")):
+        with pytest.raises(ValueError, match=match):
+            every_case("number", cases)

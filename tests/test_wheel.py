@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path
@@ -49,22 +47,18 @@ def test_it_is_pure_and_small_and_says_what_it_needs(wheel: Path) -> None:
     assert always == {"typer", "rich", "httpx", "httpcore", "tabulate[widechars]", "pyyaml", "msgspec"}
 
 
-def test_it_has_every_module_and_nothing_that_is_not_for_users(wheel: Path) -> None:
+def test_it_has_every_module_manual_and_completion_nothing_else_and_is_the_same_each_time(
+    wheel: Path, tmp_path: Path
+) -> None:
     found = names(wheel)
     assert {f"{path.relative_to(ROOT)}" for path in (ROOT / "rmqlb").rglob("*.py")} <= found
     ours = ("rmqlb/", f"rmqlb-{__version__}.dist-info/", f"rmqlb-{__version__}.data/data/share/")
     assert not {name for name in found if not name.startswith(ours)}
     assert not {name for name in found if name.endswith((".so", ".pyc", ".jar", ".class"))}
-
-
-def test_it_brings_the_manual_and_the_completions_to_where_they_are_looked_for(wheel: Path) -> None:
     share = f"rmqlb-{__version__}.data/data/share"
     pages = {f"{share}/{path.relative_to(ROOT)}" for path in (ROOT / "man").rglob("*.[157]")}
     scripts = ("bash-completion/completions/rmqlb", "zsh/site-functions/_rmqlb", "fish/vendor_completions.d/rmqlb.fish")
     assert {name for name in names(wheel) if name.startswith(share)} == pages | {f"{share}/{name}" for name in scripts}
-
-
-def test_it_is_the_same_each_time(wheel: Path, tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-c", BUILD, str(tmp_path)], cwd=ROOT, check=True, capture_output=True)
     assert (tmp_path / wheel.name).read_bytes() == wheel.read_bytes()
 

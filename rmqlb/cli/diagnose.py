@@ -52,15 +52,13 @@ def diagnose(source: SourceOptions, options: DiagnoseOptions, output: OutputOpti
     """
     from rmqlb.model.diagnosis import DiagnosisOfGroups
     from rmqlb.model.result import ERROR, WARNING
-    from rmqlb.model.snapshot import ClusterSnapshot, suggestion
+    from rmqlb.model.snapshot import ClusterSnapshot
     from rmqlb.verbs import diagnose as verb
+    from rmqlb.verbs.amounts import given, one_of
     from rmqlb.views.diagnose import diagnoses_report, diagnosis_report
 
     terminal = Terminal("diagnose", output, more_formats=("jsonl", "prometheus"), files=options)
-    lowest, severities = options.fail_on and options.fail_on.lower(), (ERROR, WARNING)
-    if lowest is not None and lowest not in severities:
-        hint = suggestion("severities", lowest, severities)
-        raise UsageError(f"--fail-on {lowest}: neither error nor warning", hint=hint)
+    lowest = given(one_of, options.fail_on, "--fail-on", (ERROR, WARNING))
     reader = Reader(source, terminal)
     samples, watched = options.samples, list[ClusterSnapshot]() if flag.watch else None
     if samples is not None and samples > _MOST and not flag.watch:

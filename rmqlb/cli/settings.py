@@ -269,8 +269,8 @@ def check_value(key: str, value: Value, where: str) -> None:
             check_context_name(str(value), where)
         case "output" if format_of(str(value)) not in FORMATS:
             raise UsageError(f"{where}: unknown format {value}", hint=suggestion("formats", str(value), FORMATS))
-        case "color" if str(value).lower() not in COLORS:
-            raise UsageError(f"{where} {value}: neither auto, always nor never")
+        case "color":
+            amounts.one_of(str(value), where, COLORS)
         case "source-timeout" | "deadline":
             amounts.seconds(str(value), where)
         case "max-size":

@@ -30,13 +30,9 @@ _SHOWN = 60
 _LARGEST = sys.float_info.max
 _Item = TypeVar("_Item")
 _WORDS: Mapping[Any, str] = {
-    str: "text",
-    int: "a whole number",
-    float: "a number",
-    bool: "True or False",
-    re.Pattern: "a pattern",
+    str: "text", int: "a whole number", float: "a number", bool: "True or False", re.Pattern: "a pattern",
     Callable: "a function",
-}
+}  # fmt: skip
 
 
 _Wrong = tuple[str, object, str, str | None]  # where, the wrong value, what is needed there, and a hint

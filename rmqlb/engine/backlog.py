@@ -33,7 +33,7 @@ _SAME = 1e-9  # relative; rates and times this close are equal
 class Pool(Struct, frozen=True):
     """The consume threads of a consumer, or of all consumers under POP."""
 
-    threads: int = 20
+    threads: float = 20
     orderly: bool = False
 
 

@@ -30,7 +30,7 @@ from rmqlb.model.group import BROADCASTING, RETRY_PREFIX, QueueState
 from rmqlb.model.message_queue import MessageQueue, sort_client_ids, sort_key, sort_queues
 from rmqlb.model.plan import SAME
 from rmqlb.model.recording import DIFFERENCES
-from rmqlb.model.result import WARNING, Finding, Progress, Severity, are, counted, no_progress, utc_text
+from rmqlb.model.result import WARNING, Finding, Progress, Severity, are, counted, no_progress, side_of
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.snapshot import ClusterSnapshot, Everything
 
@@ -290,11 +290,6 @@ def compare_snapshots(
     summary = _summary(len(topics), found, topic_diffs)
     group_diffs = tuple(each for each in found if each.differs)
     return result.SnapshotDiff(side_of(before), side_of(after), summary, group_diffs, topic_diffs, tuple(not_compared))
-
-
-def side_of(snapshot: ClusterSnapshot) -> result.SnapshotSide:
-    at = snapshot.taken_at
-    return result.SnapshotSide(snapshot.kind, snapshot.endpoint, None if at is None else utc_text(at), snapshot.context)
 
 
 def _topic_diffs(names: Iterable[str], before: ClusterSnapshot, after: ClusterSnapshot) -> Iterator[result.TopicDiff]:

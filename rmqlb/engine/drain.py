@@ -4,36 +4,54 @@
   samples `span` apart may differ by what was consumed in `span` ± 7 s, and two calls of the listener more. From this
   follow the bounds of a drain time.
 - A lag that commits explain counts as none, as in a diagnosis.
-- The slowest queue decides, since a queue has one consumer. POP consumers share the queues, so sums decide.
+- The slowest queue decides. Queues with lag of one concurrent Java consumer share its threads (`engine/backlog.py`), so
+  the last ones are consumed faster. POP consumers share all queues.
+- Consumed messages that fail come back from the retry topic, whose queues count. Messages that wait for their delay are
+  in no queue, so the time has no upper bound while some may wait.
 - What two successive intervals contradict, or the bounds of both rates leave open, is unknown.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from math import ceil, floor, inf
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from rmqlb.engine.backlog import Flow, Pool, backlog, gone_in
 from rmqlb.engine.diagnose.evidence import LOOKS, GroupEvidence, queue_text
 from rmqlb.engine.diagnose.lags import COMMITTED_MS, SPAN_MS, QueueLag, lags_of, may_store_elsewhere, queue_lag
 from rmqlb.engine.group import known
 from rmqlb.errors import DataError
-from rmqlb.model.diagnosis import Drain
-from rmqlb.model.group import BROADCASTING
-from rmqlb.model.message_queue import MessageQueue, sort_queues
+from rmqlb.model.diagnosis import Drain, QueueDrain
+from rmqlb.model.group import BROADCASTING, RETRY_PREFIX, States, retry_topic
+from rmqlb.model.message_queue import MessageQueue, sort_client_ids, sort_queues
+from rmqlb.model.process_queue import ConsumeStatus
 from rmqlb.model.result import rate_text
 
 READ_MS = 2_000  # a sample's queues are read within this time
+RETURNS_MS = 10_000  # the delay of a message that failed once (level 3 of `messageDelayLevel`)
 _ONE_SAMPLE = "needs 2 samples, got 1"
+_MOST_SHARING = 64  # more queues with lag of one consumer get one drain time: the model's work is quadratic
+_THREADS = 20  # so many orderly queues do not wait for a thread (`consumeThreadMin`)
 
 
 class Drains(Struct, frozen=True):
     group: Drain
     consumers: Mapping[str, Drain] = {}  # client ID → the drain time of its queues; only consumers known to own some
     queues: Mapping[MessageQueue, Drain] = {}
+    listed: tuple[QueueDrain, ...] = ()  # those that never drain first, then unknown ones, then the slowest
+
+
+class Shared(Struct, frozen=True):
+    """Queues with lag that take their shares of one consumption."""
+
+    costs: Mapping[MessageQueue, float]  # thread time per message, in any unit
+    certain: bool = True  # False: each may also have a consumption of its own
+    equal: bool = True  # they get equal rates; False: any of them may get all
 
 
 def drains_of(evidence: GroupEvidence) -> Drains:
@@ -43,107 +61,251 @@ def drains_of(evidence: GroupEvidence) -> Drains:
         return Drains(_unknown(error.message))
     if not queues:
         return Drains(_unknown("no readable queue"))
-    each = {
-        queue: queue_drain(lags[queue]) if queue in lags else _unknown("its offsets are unknown") for queue in queues
-    }
+    queues += sort_queues(lags.keys() - {*queues})  # of the retry topic
+    owners, by_owner = _owners(evidence, queues), dict[str, list[MessageQueue]]()
+    for queue, client_id in ((queue, client_id) for queue, ids in owners.items() for client_id in ids):
+        by_owner.setdefault(client_id, []).append(queue)
+    found = queue_drains(lags, _sharing(evidence, lags, by_owner))
+    each = {queue: found[queue] if queue in found else _unknown("its offsets are unknown") for queue in queues}
+    consumers = {client_id: slowest({queue: each[queue] for queue in own}) for client_id, own in by_owner.items()}
+    group = slowest(each)
     if evidence.facts.owns_nothing:
-        group = shared_drain([lags[queue] for queue in each if queue in lags], len(each))
-        if group.drains == "never" and group.consumed_per_second and group.inflow_per_second:
+        if len({lag.at for lag in lags.values()}) != 1 or len(lags) < len(each):
+            lacking = f"the offsets of {len(each) - len(lags)} queues are unknown" if len(lags) < len(each) else None
+            group = _unknown(lacking or "some samples lack some of its queues")
+        elif group.drains == "never" and group.consumed_per_second and group.inflow_per_second:
             needed = group.inflow_per_second / group.consumed_per_second * len(evidence.processes)
             group = replace(group, consumers_at_least=floor(needed) + 1 if needed else None)
-        return Drains(group, queues=each)
-    owned = known(lambda: evidence.facts.ownership)
-    by_owner: dict[str, dict[MessageQueue, Drain]] = {}
-    if owned is not None and not owned.unknown and owned.basis != "assumed":
-        for queue, drain in each.items():
-            for client_id in owned.owners.get(queue, ()):
-                by_owner.setdefault(client_id, {})[queue] = drain
-    consumers = {client_id: slowest(own) for client_id, own in by_owner.items()}
-    group = slowest(each)
-    if group.drains == "never":
+    elif group.drains == "never":
         group = replace(group, consumers_at_least=_needed(group, consumers.values(), each.values()))
-    return Drains(group, consumers, each)
+    return Drains(_until_returned(group, evidence), consumers, each, _listed(evidence.facts.states, each, owners))
+
+
+def _owners(evidence: GroupEvidence, queues: Iterable[MessageQueue]) -> dict[MessageQueue, tuple[str, ...]]:
+    """The owners of queues, observed or predicted; of retries, observed. Queues with unknown owners are absent."""
+    owned = None if evidence.facts.owns_nothing else known(lambda: evidence.facts.ownership)
+    if owned is None or owned.unknown or owned.basis == "assumed":
+        return {}
+    observed = {queue: state.owners for queue, state in evidence.facts.states.items()}
+    each = ((queue, owned.owners.get(queue, observed.get(queue))) for queue in queues)
+    return {queue: tuple(sort_client_ids(ids)) for queue, ids in each if ids is not None}
+
+
+def _listed(
+    states: States, drains: Mapping[MessageQueue, Drain], owners: Mapping[MessageQueue, tuple[str, ...]]
+) -> tuple[QueueDrain, ...]:
+    lags = {queue: state.lag for queue, state in states.items()}
+    found = [
+        QueueDrain(queue.topic, queue.broker_name, queue.queue_id, owners.get(queue), lags.get(queue), drain)
+        for queue, drain in drains.items()
+    ]
+    kinds = ("never", "unknown", "finite")
+    found.sort(key=lambda each: (kinds.index(each.drain.drains), -(each.drain.drain_ms or 0), -(each.lag or 0)))
+    return tuple(found)
 
 
 def _recent(evidence: GroupEvidence) -> Mapping[MessageQueue, QueueLag]:
     """The queues over the last samples, without those whose offsets are unknown (raises DataError)."""
     if evidence.group.message_model == BROADCASTING:
         raise DataError("BROADCASTING consumers keep their offsets themselves")
+    states = evidence.facts.states
+    retried = [queue for queue in states if queue.topic == retry_topic(evidence.facts.name or "")]
+    queues = dict.fromkeys((*evidence.queues, *retried))
     if evidence.earlier:
         if may_store_elsewhere(evidence):
             raise DataError("its consumers pull on their own, and may store their offsets elsewhere")
-        return lags_of(GroupEvidence(evidence.facts, evidence.earlier[1 - LOOKS :])).queues
-    states = evidence.facts.states
-    lags = {queue: states[queue].lag for queue in evidence.queues if queue in states}
+        return lags_of(GroupEvidence(evidence.facts, evidence.earlier[1 - LOOKS :]), queues).queues
+    lags = {queue: states[queue].lag for queue in queues if queue in states}
     return {queue: queue_lag((0,), (0,), (lag,)) for queue, lag in lags.items() if lag is not None}
+
+
+def _sharing(
+    evidence: GroupEvidence, lags: Mapping[MessageQueue, QueueLag], by_owner: Mapping[str, Sequence[MessageQueue]]
+) -> Iterator[Shared]:
+    if evidence.facts.owns_nothing and len({lag.at for lag in lags.values()}) == 1:
+        yield Shared({queue: 1.0 for queue, lag in lags.items() if _waited(lag)}, equal=False)
+    owners = Counter(queue for queues in by_owner.values() for queue in queues)
+    for client_id, queues in by_owner.items():
+        report = evidence.report_of(client_id)
+        own = {queue: lags[queue] for queue in queues if queue in lags and owners[queue] == 1}
+        waited = [queue for queue, lag in own.items() if lag.per_s and _waited(lag)]
+        is_fair = _is_fair([own[queue] for queue in waited], own.values())
+        if not is_fair or evidence.processes[client_id] != 1 or (report.orderly and len(waited) <= _THREADS):
+            continue
+        topics = {queue.topic for queue in waited}
+        times = {topic: (report.statuses or {}).get(topic, ConsumeStatus()).consume_ms or 0.0 for topic in topics}
+        is_compared = len(topics) > 1 and min(times.values()) > 0
+        costs = {queue: times[queue.topic] if is_compared else 1.0 for queue in waited}
+        connection = evidence.group.connection_of.get(client_id)
+        is_pool = report.orderly is False and connection is not None and connection.language == "JAVA"
+        yield Shared(costs, certain=is_pool and (is_compared or len(topics) == 1))
+
+
+def _waited(lag: QueueLag) -> bool:
+    """Messages wait, or did at an earlier sample: what consumed them is left for the queues with lag."""
+    drain = _without_rates(lag)
+    return drain is None or (drain.drains == "finite" and max(lag.lags) > lag.per_s * COMMITTED_MS / 1000)
+
+
+def _is_fair(waited: Sequence[QueueLag], own: Iterable[QueueLag]) -> bool:
+    """The queues with lag may have equal rates, and the others of their consumer no higher ones."""
+    if len(waited) < 2 or len({lag.at for lag in waited}) > 1:
+        return False
+    level = min((_speeds(lag)[1].consumed for lag in waited if _without_rates(lag) is None), default=inf)
+    return all(_speeds(lag)[2].consumed <= level for lag in own if lag.span_ms)
 
 
 def _unknown(reason: str, inflow: float | None = None, consumed: float | None = None) -> Drain:
     return Drain("unknown", inflow_per_second=inflow, consumed_per_second=consumed, reason=reason)
 
 
-def queue_drain(lag: QueueLag, queues: int = 1) -> Drain:
-    """The drain time of a queue, or of the sums over several queues.
+class _Speed(Struct, frozen=True):
+    lag: float
+    inflow: float  # messages per second
+    consumed: float
+
+
+def _speeds(lag: QueueLag) -> tuple[_Speed, ...]:
+    """As measured, the fastest and the slowest within the bounds, and as measured between each two samples."""
+    span_s, last = lag.span_ms / 1000, lag.lags[-1]
+    late_s = (COMMITTED_MS + 2 * lag.call_ms) / 1000
+    least, most = _bounds(lag.per_s * span_s, span_s, late_s)
+    least_inflow, most_inflow = _bounds(lag.inflow_per_s * span_s, span_s, READ_MS / 1000)
+    looks = pairwise(zip(lag.at, lag.offsets, lag.lags, strict=True))
+    steps = [((b - a) / 1000, after - before, end - begin) for (a, before, begin), (b, after, end) in looks]
+    return (
+        _Speed(last, lag.inflow_per_s, lag.per_s),
+        _Speed(max(last - most * late_s, 0), least_inflow, most),
+        _Speed(last, most_inflow, least),
+        *(_Speed(last, (number + grown) / step_s, number / step_s) for step_s, number, grown in steps),
+    )
+
+
+def _bounds(number: float, span_s: float, off_s: float) -> tuple[float, float]:
+    """The least and the most messages per second, of a number in `span_s` ± `off_s`."""
+    most = (number + 1) / (span_s - off_s) if span_s > off_s else inf
+    return max(number - 1, 0) / (span_s + off_s), most
+
+
+class _Ends(Struct, frozen=True):
+    """In how many milliseconds a lag is gone at each speed (`_speeds`); None: never."""
+
+    present: float | None
+    fastest: float | None
+    slowest: float | None
+    steps: tuple[float | None, ...]
+    inflow: float  # of all queues that share the consumption
+    consumed: float
+
+
+def _ends(lags: Mapping[MessageQueue, QueueLag], shared: Shared) -> dict[MessageQueue, _Ends]:
+    speeds = zip(*map(_speeds, lags.values()), strict=True)
+    found = [_gone(dict(zip(lags, each, strict=True)), shared) for each in speeds]
+    inflow, consumed = sum(lag.inflow_per_s for lag in lags.values()), sum(lag.per_s for lag in lags.values())
+    present, fast, slow, *steps = found
+    return {q: _Ends(present[q], fast[q], slow[q], tuple(each[q] for each in steps), inflow, consumed) for q in lags}
+
+
+def _gone(speeds: Mapping[MessageQueue, _Speed], shared: Shared) -> Mapping[MessageQueue, float | None]:
+    costs = shared.costs
+    capacity = sum(speed.consumed * costs[queue] for queue, speed in speeds.items())
+    if capacity == inf:
+        return dict.fromkeys(speeds, 0.0)
+    if shared.equal and 1 < len(speeds) <= _MOST_SHARING:
+        flows = {queue: Flow(each.inflow, costs[queue], each.lag, ("",)) for queue, each in speeds.items()}
+        ends = backlog(flows, {"": Pool(capacity)}).queues
+        return {queue: None if (gone_s := lag.gone_s) is None else 1000 * gone_s for queue, lag in ends.items()}
+    lag = sum(1000 * speed.lag * costs[queue] for queue, speed in speeds.items())
+    inflow = sum(speed.inflow * costs[queue] for queue, speed in speeds.items())
+    return dict.fromkeys(speeds, gone_in(lag, inflow, capacity))
+
+
+def queue_drain(lag: QueueLag) -> Drain:
+    """The drain time of a queue with a consumption of its own.
 
     >>> lag = queue_lag((0, 100_000, 200_000), (0, 31_000, 62_000), (88_000, 69_000, 50_000))
     >>> queue_drain(lag).drain_ms == 50_000 * 1000 / (310 - 120)
     True
     """
-    span_s, last, consumed, inflow = lag.span_ms / 1000, lag.lags[-1], lag.per_s, lag.inflow_per_s
-    if not last:
-        return Drain("finite", 0, 0, 0, *((inflow, consumed) if span_s else ()))
-    if not span_s:
+    queue = MessageQueue("", "", 0)
+    return queue_drains({queue: lag})[queue]
+
+
+def queue_drains(lags: Mapping[MessageQueue, QueueLag], shared: Iterable[Shared] = ()) -> dict[MessageQueue, Drain]:
+    """The drain time of each queue; a queue in no `shared` has a consumption of its own."""
+    pools = [pool for pool in shared if pool.costs]
+    certain = {queue: pool.certain for pool in pools for queue in pool.costs}
+    together = {q: ends for pool in pools for q, ends in _ends({each: lags[each] for each in pool.costs}, pool).items()}
+    found = {}
+    for queue, lag in lags.items():
+        if (drain := _without_rates(lag)) is None:
+            ends = together[queue] if certain.get(queue) else _alone(lag)
+            drain = _drain(lag, ends, together.get(queue, ends).fastest)
+        found[queue] = drain
+    return found
+
+
+def _alone(lag: QueueLag) -> _Ends:
+    queue = MessageQueue("", "", 0)
+    return _ends({queue: lag}, Shared({queue: 1.0}))[queue]
+
+
+def _without_rates(lag: QueueLag) -> Drain | None:
+    """The drain time where no rates decide, since no messages wait, or none are known; None otherwise."""
+    consumed, inflow = lag.per_s, lag.inflow_per_s
+    if not lag.lags[-1]:
+        return Drain("finite", 0, 0, 0, *((inflow, consumed) if lag.span_ms else ()))
+    if not lag.span_ms:
         return _unknown(_ONE_SAMPLE)
-    if lag.state == "rewound" or consumed < 0 or inflow < 0:
+    if lag.state == "rewound" or min(min(each.inflow, each.consumed) for each in _speeds(lag)) < 0:
         return _unknown("offsets went back between the samples")
-    late_s = (COMMITTED_MS + 2 * lag.call_ms) / 1000
-    least, most = _bounds(consumed * span_s, span_s, late_s, queues)
-    least_inflow, most_inflow = _bounds(inflow * span_s, span_s, READ_MS / 1000, queues)
-    at_most = last * 1000 / (least - most_inflow) + READ_MS if least > most_inflow else None
+    if lag.lags[-1] > consumed * COMMITTED_MS / 1000:
+        return None
+    at_most = _alone(lag).slowest
+    return Drain("finite", 0, 0, None if at_most is None else at_most + READ_MS, inflow, consumed)
+
+
+def _drain(lag: QueueLag, ends: _Ends, sharing: float | None) -> Drain:
+    """The drain time of waiting messages; `sharing` is when their lag ends at the fastest if the queue shares."""
+    consumed, inflow = lag.per_s, lag.inflow_per_s
     usual = consumed * COMMITTED_MS / 1000
-    if last <= usual:
-        return Drain("finite", 0, 0, at_most, inflow, consumed)
-    looks = pairwise(zip(lag.at, lag.lags, strict=True))
-    steps = [(before - after) * 1000 / (then - at) for (at, before), (then, after) in looks]
-    if min(steps) <= 0 < max(steps) or min(lag.lags[1:-1], default=inf) <= usual:
+    if len({end is None for end in (ends.present, *ends.steps)}) > 1 or min(lag.lags[1:-1], default=inf) <= usual:
         return _unknown("its lag did not change the same way between the samples", inflow, consumed)
-    if min(steps) > 0:
-        by_step = [last * 1000 / step for step in steps]
-        at_least = max(last - most * late_s, 0) * 1000 / (most - least_inflow)
-        at_most = None if at_most is None else max(at_most, *by_step)
-        return Drain("finite", last * 1000 / (consumed - inflow), min(at_least, *by_step), at_most, inflow, consumed)
+    if ends.present is not None:
+        measured = [end for end in ends.steps if end is not None]
+        at_least = min(end for end in (ends.fastest, sharing, *measured) if end is not None)
+        at_most = None if ends.slowest is None else max(ends.slowest + READ_MS, *measured)
+        return Drain("finite", ends.present, at_least, at_most, inflow, consumed)
     needed_ms = max(SPAN_MS, 2 * lag.call_ms)
-    stands = consumed == 0 and lag.span_ms >= needed_ms
-    if stands or (consumed and most <= least_inflow):
-        return Drain("never", inflow_per_second=inflow, consumed_per_second=consumed, reason=_never(inflow, consumed))
+    if (consumed == 0 and lag.span_ms >= needed_ms) or (consumed and ends.fastest is None and sharing is None):
+        reason = _never(ends.inflow, ends.consumed)
+        return Drain("never", inflow_per_second=inflow, consumed_per_second=consumed, reason=reason)
     reason = f"its offsets stand still: needs samples over at least {ceil(needed_ms / 1000)} s"
     if consumed:
-        rates = f"inflow {rate_text(inflow)}/s and consumption {rate_text(consumed)}/s"
+        rates = f"inflow {rate_text(ends.inflow)}/s and consumption {rate_text(ends.consumed)}/s"
         reason = f"{rates} are too close: needs samples over more time"
+        if ends.fastest is None:
+            reason = f"{rates}, but its consumer may have more for it when its other queues have no lag"
     return _unknown(reason, inflow, consumed)
 
 
-def _bounds(number: float, span_s: float, off_s: float, queues: int) -> tuple[float, float]:
-    """The least and the most messages per second, of a number in `span_s` ± `off_s`."""
-    most = (number + queues) / (span_s - off_s) if span_s > off_s else inf
-    return max(number - queues, 0) / (span_s + off_s), most
-
-
-def shared_drain(lags: Sequence[QueueLag], queues: int) -> Drain:
-    """The drain time of queues that all consumers share."""
-    if len(lags) < queues:
-        return _unknown(f"the offsets of {queues - len(lags)} queues are unknown")
-    if len({lag.at for lag in lags}) != 1:
-        return _unknown("some samples lack some of its queues")
-    total = replace(
-        lags[0],
-        lags=tuple(map(sum, zip(*(lag.lags for lag in lags), strict=True))),
-        state="rewound" if any(lag.state == "rewound" for lag in lags) else "undecided",
-        call_ms=max(lag.call_ms for lag in lags),
-        per_s=sum(lag.per_s for lag in lags),
-        inflow_per_s=sum(lag.inflow_per_s for lag in lags),
+def _until_returned(drain: Drain, evidence: GroupEvidence) -> Drain:
+    """With messages that failed: they come back after a delay, which is longer each time that they fail."""
+    reports = [report for client_id in evidence.processes if not (report := evidence.report_of(client_id)).orderly]
+    statuses = [pair for report in reports for pair in (report.statuses or {}).items()]
+    retries = [status for topic, status in statuses if topic.startswith(RETRY_PREFIX)]
+    again = any(status.failed_per_s or status.failed_last_hour for status in retries)
+    failing = sum(status.failed_per_s or 0 for topic, status in statuses if not topic.startswith(RETRY_PREFIX))
+    if not drain.drain_ms or not (failing or again):
+        return drain
+    at_most = None if again or not retries else drain.drain_ms_at_most
+    which = f"{rate_text(failing)}/s fail and" if failing else "messages that failed again"
+    return replace(
+        drain,
+        drain_ms=drain.drain_ms + (RETURNS_MS if failing else 0),
+        drain_ms_at_most=None if at_most is None else at_most + RETURNS_MS + READ_MS,
+        reason=f"{which} come back after {'30 s' if again else '10 s'} or more",
     )
-    return queue_drain(total, queues)
 
 
 def slowest(drains: Mapping[MessageQueue, Drain]) -> Drain:

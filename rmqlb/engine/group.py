@@ -18,17 +18,9 @@ from rmqlb.engine.assignment import consumers
 from rmqlb.engine.assignment.assign import Members, Owners, owners_at_rest, spread
 from rmqlb.engine.assignment.detect import DEFAULT, Detected, detect_strategy, must_be_set
 from rmqlb.errors import DataError, RmqlbError, UsageError
+from rmqlb.model import group as model_group
 from rmqlb.model.client_versions import SdkUse
-from rmqlb.model.group import (
-    BROADCASTING,
-    CONSUME_ACTIVELY,
-    CONSUME_POP,
-    RETRY_PREFIX,
-    ConsumerGroup,
-    States,
-    is_grpc,
-    retry_topic,
-)
+from rmqlb.model.group import BROADCASTING, CONSUME_ACTIVELY, CONSUME_POP, RETRY_PREFIX, ConsumerGroup, States, is_grpc
 from rmqlb.model.group_scenario import known_consume_from
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.owners import Basis, Spread
@@ -336,7 +328,7 @@ class Group(Struct, dict=True, eq=False):
             return ()
         if self.name is None:
             raise UsageError("--include-retry: of which group?", hint="name it with --group", code="which-group")
-        topic = retry_topic(self.name)
+        topic = model_group.retry_topic(self.name)
         reads = self.seen is None or self.seen.subscribes_to(topic)
         return (topic,) if reads and topic in self.snapshot.routes else ()
 
@@ -642,7 +634,7 @@ def _only_name(snapshot: ClusterSnapshot, given: Given) -> str | None:
 
 def _only_topic(snapshot: ClusterSnapshot, name: str | None, given: Given) -> tuple[str, ...]:
     """The snapshot's only topic, which a group reads whose subscription is unknown (raises DataError, UsageError)."""
-    retry = {retry_topic(name)} if given.retry and name is not None else set()
+    retry = {model_group.retry_topic(name)} if given.retry and name is not None else set()
     names = sorted(snapshot.routes.keys() - retry)
     if len(names) == 1 or (retry and not names):
         return tuple(names) or tuple(retry & snapshot.routes.keys())

@@ -6,18 +6,12 @@ from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
+from rmqlb.engine import source_findings as of_source
 from rmqlb.engine.assignment.consumers import broadcasting_finding, proxy_findings, shared_id_findings, unusual_findings
 from rmqlb.engine.assignment.detect import mismatch_findings, owner_findings
 from rmqlb.engine.diagnose.diagnose import ONE_LOOK, RULES, findings_by
 from rmqlb.engine.diagnose.evidence import GroupEvidence
 from rmqlb.engine.group import Group, assumption, known
-from rmqlb.engine.source_findings import (
-    no_route_findings,
-    sighting_findings,
-    source_findings,
-    unread_findings,
-    unreadable_findings,
-)
 from rmqlb.errors import DataError, RmqlbError
 from rmqlb.model.diagnosis import GroupFinding, group_finding
 from rmqlb.model.group import BROADCASTING, retry_topic
@@ -38,7 +32,7 @@ def group_findings(group: Group, unread: Sequence[Unread]) -> tuple[GroupFinding
     """All findings on a group of a snapshot, the worst first; `unread` are its unread parts."""
     # The findings on its routes name topics without readable queues.
     found = [each for each in findings_by(ONE_LOOK, GroupEvidence(group)) if each.code != "no-read-queues"]
-    others = [*unread_findings(unread), *_others(group)]
+    others = [*of_source.unread_findings(unread), *_others(group)]
     if group.shares and not any(finding.explains or finding.code in _OWNERS for finding in found):
         others += known(lambda: [*_unexplained(group)]) or []
     found += (group_finding(finding, group.name or "") for finding in others)
@@ -81,7 +75,7 @@ def group_source_findings(snapshot: ClusterSnapshot, group: Group) -> Iterator[F
             return topics is None or part.name in topics
         return part.kind in ("groups", "name-server", "proxy", "part", "other") or part.name == group.name
 
-    yield from source_findings(snapshot, concerns)
+    yield from of_source.source_findings(snapshot, concerns)
 
 
 def _unexplained(group: Group) -> Iterator[Finding]:
@@ -125,10 +119,10 @@ def _finding(error: RmqlbError) -> Finding:
 
 def _of_routes(group: Group) -> Iterator[Finding]:
     topics, snapshot = known(lambda: group.topics) or (), group.snapshot
-    yield from no_route_findings(group.name or "", topics, snapshot)
+    yield from of_source.no_route_findings(group.name or "", topics, snapshot)
     for sighting in (snapshot.routes[topic] for topic in topics if topic in snapshot.routes):
-        yield from sighting_findings(sighting)
-        yield from unreadable_findings(sighting.route)
+        yield from of_source.sighting_findings(sighting)
+        yield from of_source.unreadable_findings(sighting.route)
 
 
 def _of_given(group: Group) -> Iterator[Finding]:

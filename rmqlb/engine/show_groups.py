@@ -234,7 +234,7 @@ def consumers_of(
     line = group_line(group, unread, max_lag, drains.group)
     state = GroupState(**{name: getattr(line, name) for name in GroupState.__struct_fields__})
     rows = tuple(_rows(group, line.findings, drains.consumers)) if group.name in group.snapshot.groups else ()
-    return Consumers(state, rows, line.findings)
+    return Consumers(state, rows, line.findings, drains.listed if earlier else ())
 
 
 def consumers_of_groups(found: Sequence[Consumers]) -> ConsumersOfGroups:

@@ -112,7 +112,18 @@ class Drain(Struct, frozen=True, rename="camel"):
     inflow_per_second: Annotated[float | None, "messages stored per second"] = None
     consumed_per_second: Annotated[float | None, "messages consumed per second, as far as committed"] = None
     consumers_at_least: Annotated[int | None, "the fewest consumers, each as fast as the fastest one"] = None
-    reason: Annotated[str | None, "why it is never or unknown"] = None
+    reason: Annotated[str | None, "why it is never or unknown, or may take longer"] = None
+
+
+class QueueDrain(Struct, frozen=True, rename="camel"):
+    """When the lag of a queue is gone."""
+
+    topic: str
+    broker_name: str
+    queue_id: int
+    owners: Annotated[tuple[str, ...] | None, "its owners, observed or predicted; null when unknown"]
+    lag: Annotated[int | None, "messages not yet read; null when unknown"]
+    drain: Annotated[Drain, "when its lag is gone"]
 
 
 class ConsumerStacks(Struct, frozen=True, rename="camel"):
@@ -154,6 +165,7 @@ class Diagnosis(Result, frozen=True):
     stacks: Annotated[tuple[ConsumerStacks, ...] | None, "stack traces; null when they were not requested"] = None
     lagging: Annotated[Lagging | None, "where the lag is, if it is above the limit; null otherwise"] = None
     drain: Annotated[Drain | None, "when the lag is gone; null when the group was not read"] = None
+    slowest: Annotated[tuple[QueueDrain, ...], "up to 8 queues with lag, the slowest first; none from one sample"] = ()
 
     @property
     def status(self) -> str:

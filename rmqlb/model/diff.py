@@ -10,22 +10,13 @@ from msgspec import Struct
 from rmqlb.model.diagnosis import GroupFinding
 from rmqlb.model.owners import Change
 from rmqlb.model.recording import QueueComparison
-from rmqlb.model.result import Figure, Result, TriedCondition
+from rmqlb.model.result import Figure, Result, SnapshotSide, TriedCondition
 from rmqlb.model.simulate_rebalance import OfQueue
 
 Cause = Literal["consumers", "strategy", "subscriptions", "routes"]
 CAUSES: tuple[Cause, ...] = ("consumers", "strategy", "subscriptions", "routes")  # in the order of trials
 How = Literal["predicted", "converged", "pending", "unexplained"]
 Presence = Literal["added", "removed", "changed"]
-
-
-class SnapshotSide(Struct, frozen=True, rename="camel"):
-    """One of the two snapshots."""
-
-    kind: Annotated[str, "kind of source, such as dump or dashboard"]
-    endpoint: Annotated[str, "its URL or path, never with a secret in it"]
-    taken_at: Annotated[str | None, "ISO-8601 in UTC; null when the source does not report it"]
-    context: Annotated[str | None, "the context that named the source; null when none did"]
 
 
 class SettingDiff(Struct, frozen=True):

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from msgspec import Struct
 
-from rmqlb.model.diagnosis import Drain, GroupFinding, Lagging
+from rmqlb.model.diagnosis import Drain, GroupFinding, Lagging, QueueDrain
 from rmqlb.model.owners import Basis
 from rmqlb.model.plan import Origin
 from rmqlb.model.result import ERROR, WARNING, Figure, Result, Severity, TriedCondition
@@ -18,14 +18,12 @@ STATUSES: tuple[Status, ...] = ("error", "warning", "lagging", "unknown", "offli
 class GroupState(Struct, frozen=True, rename="camel"):
     """A consumer group in numbers.
 
-    Attributes:
-        status: error or warning, as its worst finding. Otherwise lagging (above the limit), unknown (owners are neither
-            observed nor certain, or a fault may pass), offline (no consumer is visible and nothing shows consumption)
-            or inOrder (also when its consumers are visible clients of a Proxy, which own no queues).
+    The status is unknown if owners are neither observed nor certain, or a fault may pass; offline if no consumer is
+    visible and nothing shows consumption; inOrder also if its consumers are visible clients of a Proxy.
     """
 
     group: Annotated[str, "its name"]
-    status: Status
+    status: Annotated[Status, "of the worst finding, otherwise lagging (above the limit), unknown, offline or inOrder"]
     topics: Annotated[tuple[str, ...] | None, "subscribed topics without the retry topic; null when unknown"] = None
     message_model: Annotated[str | None, "CLUSTERING or BROADCASTING; null when unknown"] = None
     consume_type: Annotated[str | None, "CONSUME_PASSIVELY, CONSUME_ACTIVELY, CONSUME_POP; null when unknown"] = None
@@ -173,6 +171,7 @@ class Consumers(Result, frozen=True):
     overview: Annotated[GroupState, "the group in numbers"]
     consumers: Annotated[tuple[ConsumerProcess, ...], "process by process, in the clients' order of their IDs"]
     findings: Annotated[tuple[GroupFinding, ...], "of the group, the worst first"]
+    queues: Annotated[tuple[QueueDrain, ...], "the slowest to drain first; none without an earlier snapshot"] = ()
 
 
 class ConsumersOfGroups(Result, frozen=True):

@@ -15,41 +15,31 @@ from rmqlb.model.message_queue import MessageQueue
 class ProcessQueue(Struct, frozen=True, rename="camel", omit_defaults=True):
     """A queue as its consumer has it (`remoting.protocol.body.ProcessQueueInfo`, `ProcessQueue.fillProcessQueueInfo`).
 
-    Attributes:
-        cached: messages that were pulled and not yet consumed. What a listener has now is among them, but not in an
-            orderly consumer; what a lite-pull consumer has handed out is not.
-        cached_mib: size of all bodies in MiB, `consuming` included, rounded down (before 5.3.3: 0 if `cached` is 0).
-        commit_offset: the first message that is not consumed, as the consumer will commit it; -1 when the broker has
-            none either, -2 when it did not answer the consumer.
-        dropped: a rebalance took the queue away, or 120 s passed without a pull. An orderly consumer keeps the entry
-            until its listener's call has ended, or 20 s after `last_lock`; others let it go at once, so that it is
-            hardly ever seen.
-        locked: an orderly consumer thinks that it has the broker's lock; without meaning in any other, where it is true
-            (push) or false (lite-pull).
-        unlock_tries: failed tries of an orderly consumer to release a dropped queue, its listener being busy.
-        last_lock: when a broker last gave the lock, otherwise when the consumer took it; a lock that could not be
-            renewed for 30 s is no longer used.
-        last_pull: when it last set out to pull, which it does too while it is paused, held back by its limits or
-            without the lock; or when it took the queue.
-        last_consume: when messages were last consumed (`removeMessage`), last taken to be consumed (an orderly
-            consumer: `takeMessages`) or last handed out (lite-pull); or when the consumer took the queue.
+    A rebalance drops a queue, or 120 s without a pull do. An orderly consumer keeps the entry until its listener's call
+    has ended, or 20 s after `last_lock`; others let it go at once, so that a dropped queue is hardly ever seen.
     """
 
     queue: Annotated[MessageQueue, "which one"]
-    cached: int | None = None
-    cached_mib: int | None = None
+    # A listener's messages count, but not in an orderly consumer; what a lite-pull consumer handed out does not count.
+    cached: Annotated[int | None, "messages that were pulled and not yet consumed"] = None
+    # Rounded down, with `consuming`; before 5.3.3 it is 0 if `cached` is 0.
+    cached_mib: Annotated[int | None, "size of all bodies in MiB"] = None
     min_offset: Annotated[int | None, "of the first cached message; 0 when none is cached"] = None
     max_offset: Annotated[int | None, "of the last cached message; 0 when none is cached"] = None
     consuming: Annotated[int | None, "messages that the listener of an orderly consumer has now; 0 in any other"] = None
     consuming_min_offset: Annotated[int | None, "of the first of these; 0 when there is none"] = None
     consuming_max_offset: Annotated[int | None, "of the last of these; 0 when there is none"] = None
-    commit_offset: int | None = None
-    dropped: bool | None = None
-    locked: bool | None = None
-    unlock_tries: int | None = None
-    last_lock: int | None = None
-    last_pull: int | None = None
-    last_consume: int | None = None
+    commit_offset: Annotated[int | None, "the first message not consumed; -1: none stored, -2: no answer"] = None
+    dropped: Annotated[bool | None, "a rebalance took the queue away, or 120 s passed without a pull"] = None
+    # Without meaning in others than orderly consumers, where it is true (push) or false (lite-pull).
+    locked: Annotated[bool | None, "an orderly consumer thinks that it has the broker's lock"] = None
+    unlock_tries: Annotated[int | None, "failed tries to release a dropped queue whose listener is busy"] = None
+    # A lock that could not be renewed for 30 s is no longer used.
+    last_lock: Annotated[int | None, "when a broker last gave the lock, otherwise when the queue was taken"] = None
+    # It sets out to pull while it is paused, held back by its limits or without the lock, too.
+    last_pull: Annotated[int | None, "when it last set out to pull, or took the queue"] = None
+    # Consumed (`removeMessage`), taken by an orderly consumer (`takeMessages`), or handed out (lite-pull).
+    last_consume: Annotated[int | None, "when messages were last consumed, or the queue was taken"] = None
 
 
 class ConsumeStatus(Struct, frozen=True, rename="camel", omit_defaults=True):
@@ -70,35 +60,25 @@ class PullLimits(Struct, frozen=True, rename="camel", omit_defaults=True):
     """From which on a consumer stops pulling a queue (`DefaultMQPushConsumer`, `DefaultLitePullConsumer`).
 
     It stops when a figure is larger than its limit. What an orderly consumer's listener has now counts as cached there.
-
-    Attributes:
-        messages: cached messages of a queue (`pullThresholdForQueue`, 1,000 by default; where `pullThresholdForTopic`
-            is set, a client's share of it for each of its queues).
-        span: largest minus smallest cached offset, for consumers that are not orderly (`consumeConcurrentlyMaxSpan`, of
-            a lite-pull consumer `consumeMaxSpan`; 2,000 by default).
+    Where `pullThresholdForTopic` is set, each queue has its share. `span` is not for orderly consumers.
     """
 
-    messages: int | None = None
+    messages: Annotated[int | None, "cached messages of a queue (`pullThresholdForQueue`, 1,000 by default)"] = None
     mib: Annotated[int | None, "their size in MiB (`pullThresholdSizeForQueue`, 100 by default)"] = None
-    span: int | None = None
+    span: Annotated[int | None, "largest minus smallest cached offset (`consumeConcurrentlyMaxSpan`, 2,000)"] = None
 
 
 class ConsumerEvidence(Struct, frozen=True, rename="camel", omit_defaults=True):
     """The parts of a consumer's own report that only a diagnosis needs.
 
-    Attributes:
-        queues: its queues, dropped ones included, in the clients' order.
-        stacks: the stack traces of its consume threads, one text each: the thread's name and state in the first line,
-            then a line per frame; None when they were not asked for.
-        filters: topic → which of its messages the consumer takes: `*` for all, sorted tags as `blue || red`, or another
-            expression after its type (`SQL92: a > 1`). Brokers send each consumer what the last heartbeat of any of
-            them asks for.
+    A filter is `*` for all messages, sorted tags as `blue || red`, or another expression after its type (`SQL92: a >
+    1`). Brokers send each consumer what the last heartbeat of any of them asks for.
     """
 
     read_at: Annotated[int | None, "when the report came, ms since 1970 by rmqlb's clock"] = None
-    queues: tuple[ProcessQueue, ...] | None = None
+    queues: Annotated[tuple[ProcessQueue, ...] | None, "its queues, dropped ones too, in the clients' order"] = None
     statuses: Annotated[dict[str, ConsumeStatus] | None, "topic → consumption, of each subscribed topic"] = None
     limits: Annotated[PullLimits, "from which on it stops pulling"] = PullLimits()
     orderly: Annotated[bool | None, "it consumes in order (`PROP_CONSUMEORDERLY`); None of a pull consumer"] = None
-    stacks: tuple[str, ...] | None = None
-    filters: dict[str, str] | None = None
+    stacks: Annotated[tuple[str, ...] | None, "stack traces of its consume threads, if asked for"] = None
+    filters: Annotated[dict[str, str] | None, "topic → which of its messages the consumer takes"] = None

@@ -217,6 +217,20 @@ def utc_text(at: datetime) -> str:
     return at.isoformat(timespec="milliseconds" if is_short else "auto").replace("+00:00", "Z")
 
 
+class SnapshotSide(Struct, frozen=True, rename="camel"):
+    """Where a snapshot comes from."""
+
+    kind: Annotated[str, "kind of source, such as dump or dashboard"]
+    endpoint: Annotated[str, "its URL or path, never with a secret in it"]
+    taken_at: Annotated[str | None, "ISO-8601 in UTC; null when the source does not report it"]
+    context: Annotated[str | None, "the context that named the source; null when none did"]
+
+
+def side_of(snapshot: ClusterSnapshot) -> SnapshotSide:
+    at = snapshot.taken_at
+    return SnapshotSide(snapshot.kind, snapshot.endpoint, None if at is None else utc_text(at), snapshot.context)
+
+
 def in_utc(at: datetime | None) -> datetime | None:
     """A time without a zone is UTC."""
     return at.replace(tzinfo=UTC) if at is not None and at.tzinfo is None else at

@@ -84,21 +84,14 @@ SelectorFunction = Callable[[list[MessageQueue], Any], MessageQueue | None]
 
 
 class Selector(Struct, frozen=True):
-    """How an application chooses the queue itself: one attempt, no retry, no fault strategy (`sendSelectImpl`).
-
-    Attributes:
-        kind: hash, random, machine-room, queue (by name) or function.
-        key_hashes: for hash, `hashCode()` of the key of each message in turn, starting again at the end.
-        keys: the function's keys, of each message in turn; without any, the message's number.
-        text: the function's name in results; empty is its own.
-    """
+    """How an application chooses the queue itself: one attempt, no retry, no fault strategy (`sendSelectImpl`)."""
 
     kind: Literal["hash", "random", "machine-room", "queue", "function"]
-    key_hashes: tuple[JavaInt, ...] = ()
-    queue: MessageQueue | None = None
+    key_hashes: tuple[JavaInt, ...] = ()  # for hash: `hashCode()` of the key of each message in turn, again and again
+    queue: MessageQueue | None = None  # for queue
     function: SelectorFunction | None = None
-    keys: tuple[str | int, ...] = ()
-    text: str = ""
+    keys: tuple[str | int, ...] = ()  # for function, of each message in turn; without any, the message's number
+    text: str = ""  # the function's name in results; empty is its own
 
     @property
     def name(self) -> str:

@@ -9,9 +9,9 @@ from rmqlb.engine.check import check_policy
 from rmqlb.engine.source_findings import source_findings
 from rmqlb.errors import UsageError
 from rmqlb.model.policy import GROUP, CheckResult, Policy
-from rmqlb.model.result import ERROR, Meta, Progress, no_progress, with_meta
+from rmqlb.model.result import ERROR, SEVERITIES, Meta, Progress, no_progress, with_meta
+from rmqlb.verbs.amounts import one_of
 from rmqlb.verbs.diagnose import earlier_snapshots, looks_before
-from rmqlb.verbs.parse import severity
 from rmqlb.verbs.source import AnySource, Earlier, reader
 from rmqlb.verbs.strategies import Strategies
 
@@ -32,7 +32,7 @@ def check(
     `failed` or `incomplete`. The limit `maxDrainTime` needs `earlier` snapshots, or one (raises DataError for one that
     is not earlier).
     """
-    lowest = severity(fail_on, "--fail-on")
+    lowest = one_of(fail_on, "--fail-on", SEVERITIES)
     rules = policy_of(policy)
     strategies = Strategies(strategy_options)
     strategies.named += [rule.assume for rule in rules.rules if rule.assume is not None]

@@ -3,12 +3,12 @@ from collections.abc import Mapping, Sequence
 from msgspec.structs import replace
 
 from rmqlb.engine.conditions import declared
-from rmqlb.engine.diff import compare_snapshots, diff_findings, predicted_group, prediction_summary, side_of
+from rmqlb.engine.diff import compare_snapshots, diff_findings, predicted_group, prediction_summary
 from rmqlb.engine.record.compare import Expected
 from rmqlb.engine.source_findings import source_findings
 from rmqlb.errors import DocumentError
 from rmqlb.model.diff import DiffSummary, PredictionDiff, PredictionSummary, SnapshotDiff
-from rmqlb.model.result import Meta, Progress, no_progress, with_meta
+from rmqlb.model.result import Meta, Progress, no_progress, side_of, with_meta
 from rmqlb.model.snapshot import ClusterSnapshot, Everything, Wanted
 from rmqlb.verbs.parse import conditions, in_vain_of, names_of
 from rmqlb.verbs.source import AnySource, Reader, reader

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 
 from rmqlb.errors import DataError, UsageError
 from rmqlb.model.group import is_system_group, is_system_topic
-from rmqlb.model.result import SEVERITIES, Finding, Severity
+from rmqlb.model.result import Finding
 from rmqlb.model.snapshot import is_pattern, suggestion
 from rmqlb.sources.user_files.text_file import read_text
 from rmqlb.verbs.amounts import count
@@ -39,13 +39,6 @@ def conditions(given: str | Sequence[str] | None, figures: "Figures") -> "list[C
     from rmqlb.engine.conditions import parse_condition
 
     return [parse_condition(text, figures) for text in texts_of(given)]
-
-
-def severity(text: str, option: str) -> Severity:
-    for each in SEVERITIES:
-        if each == text.lower():
-            return each
-    raise UsageError(f"{option} {text}: no such severity", hint=suggestion("severities", text, SEVERITIES))
 
 
 def count_or_id(text: str, option: str) -> int | str:

@@ -47,7 +47,7 @@ _QUALIFIERS = {
 }
 """What may follow a time: how it is written, and its form with its value."""
 _RESTART = ("down", "by", "ids")
-_ROLLING = ("every", *_RESTART)
+_ROLLING = (*_RESTART, "every")
 VERBS: Mapping[str, Verb] = {
     "join": Verb("join 10.0.0.9@app@30s or join 2@30s", ("strategy",)),
     "leave": Verb("leave 10.0.0.5@app@30s"),

@@ -18,12 +18,12 @@ from rmqlb.engine.show_groups import (
 from rmqlb.engine.source_findings import source_findings
 from rmqlb.model.diagnosis import MAX_LAG
 from rmqlb.model.groups import Consumers, ConsumersOfGroups, Overview
-from rmqlb.model.result import Finding, Meta, Progress, no_progress, with_meta
+from rmqlb.model.result import SEVERITIES, Finding, Meta, Progress, no_progress, with_meta
 from rmqlb.model.snapshot import Everything, Wanted
+from rmqlb.verbs.amounts import given, one_of
 from rmqlb.verbs.check import policy_of
 from rmqlb.verbs.diagnose import earlier_snapshots, looks_before
 from rmqlb.verbs.parse import conditions, each_matches, names_of, require_lag
-from rmqlb.verbs.parse import severity as parse_severity
 from rmqlb.verbs.selection import select
 from rmqlb.verbs.source import AnySource, Earlier, reader
 from rmqlb.verbs.strategies import reported_strategies
@@ -48,7 +48,7 @@ def show_groups(
     """
     require_lag(max_lag)
     limits = {} if policy is None else policy_of(policy).limits_of("lag")
-    lowest = None if severity is None else parse_severity(severity, "--severity")
+    lowest = given(one_of, severity, "--severity", SEVERITIES)
     asked = conditions(fail_on, GROUPS_FIGURES)
     strategies, names = reported_strategies(strategy_options), names_of(groups)
     before = earlier_snapshots(earlier)

@@ -85,10 +85,7 @@ def _must_have(kind: LossKind, sweep: FailureSweep) -> None:
 
 
 def _kinds(texts: Sequence[str]) -> tuple[LossKind, ...]:
-    for text in texts:
-        if text.lower() not in LOSS_KINDS:
-            raise UsageError(f"--lose {text}: no such kind of loss", hint=suggestion("kinds", text, LOSS_KINDS))
-    wanted = {text.lower() for text in texts or LOSS_KINDS}
+    wanted = {amounts.one_of(text, "--lose", LOSS_KINDS) for text in texts or LOSS_KINDS}
     return tuple(kind for kind in LOSS_KINDS if kind in wanted)
 
 

@@ -1,39 +1,25 @@
 from collections.abc import Iterator, Sequence
-from itertools import islice
 
 from msgspec.structs import replace
 
-from rmqlb.model.policy import (
-    DRAIN_TIME,
-    GROUP,
-    INCOMPLETE,
-    NOT_APPLICABLE,
-    TOPIC,
-    Bound,
-    CheckResult,
-    JudgedLimit,
-    RuleCounts,
-    Unit,
-    WaivedLimit,
-    WaiverResult,
-)
+from rmqlb.model import policy
 from rmqlb.model.result import counted
 from rmqlb.views.columns import Column, columns_from, rows_of
 from rmqlb.views.numbers import about, beyond, number, percent
 from rmqlb.views.report import Report, Section, section_of
 
-_WORDS: dict[Unit, str] = {"least": "at least", "names": "only", "noneOf": "none of"}
+_WORDS: dict[policy.Unit, str] = {"least": "at least", "names": "only", "noneOf": "none of"}
 """The word for a bound, unless the bound is a maximum."""
 
 
-def sentence(one: JudgedLimit) -> str:
+def sentence(one: policy.JudgedLimit) -> str:
     """A limit in one line; the caller makes the names visible."""
     if one.limit is None or one.unit is None or one.bound is None:
         return f"rule {one.rule}: {one.why}"
     what = f"{one.about} {one.name}: {one.limit}"
-    if one.verdict == INCOMPLETE:
+    if one.verdict == policy.INCOMPLETE:
         return f"{what} could not be judged: {one.why}"
-    if one.verdict == NOT_APPLICABLE:
+    if one.verdict == policy.NOT_APPLICABLE:
         return f"{what} does not apply: {one.why}"
     why = f" ({one.why})" if one.why else ""
     return (
@@ -41,7 +27,7 @@ def sentence(one: JudgedLimit) -> str:
     )
 
 
-def amount_text(unit: Unit, value: Bound | None, bound: Bound = ()) -> str:
+def amount_text(unit: policy.Unit, value: policy.Bound | None, bound: policy.Bound = ()) -> str:
     """A value, with as many places as its difference from the bound needs."""
     if value is None:
         return "never" if unit == "ms" else "?"
@@ -54,18 +40,18 @@ def amount_text(unit: Unit, value: Bound | None, bound: Bound = ()) -> str:
     return number(value) if isinstance(bound, tuple) else beyond(value, bound)
 
 
-def allowed_text(unit: Unit, bound: Bound) -> str:
+def allowed_text(unit: policy.Unit, bound: policy.Bound) -> str:
     return f"{_WORDS.get(unit, 'at most')} {amount_text(unit, bound)}"
 
 
-def waiver_text(waived: WaivedLimit) -> str:
+def waiver_text(waived: policy.WaivedLimit) -> str:
     return f"waived until {waived.until}: {waived.reason}"
 
 
 _COUNTS = "limits passed failed waived incomplete notApplicable"
 _WHERE = (*columns_from("rule/1"), Column("about", "about", quiet=True), *columns_from("name limit"))
 _DIAGNOSED = (
-    *("unassigned", "duplicateOwners", "duplicateClientIds", "lag", DRAIN_TIME),
+    *("unassigned", "duplicateOwners", "duplicateClientIds", "lag", policy.DRAIN_TIME),
     *("mixedStrategies", "mixedSubscriptions", "splitViews"),
 )
 """Limits of groups whose cause a diagnosis finds."""
@@ -80,7 +66,7 @@ _VALUE = columns_from(
 )
 
 
-def check_report(result: CheckResult) -> Report:
+def check_report(result: policy.CheckResult) -> Report:
     if result.failed:
         grave: str = result.failed[0].severity
     elif result.incomplete:
@@ -98,12 +84,12 @@ def check_report(result: CheckResult) -> Report:
         replace(_waivers(result.waivers).unless_empty(), audience="scripts"),
         replace(_summary(result), audience="scripts"),
     )
-    diagnosed = (one.name for one in result.failed if one.about == GROUP and one.name and one.limit in _DIAGNOSED)
-    closing = tuple(f"rmqlb diagnose -g {name} shows why" for name in islice(diagnosed, 1))
+    groups = [one.name for one in result.failed if one.about == policy.GROUP and one.limit in _DIAGNOSED]
+    closing = tuple(f"rmqlb diagnose -g {name} shows why" for name in groups[:1])
     return Report("rmqlb/check", result, tuple(_facts(result)), sections, grave=grave, closing=closing)
 
 
-def _facts(result: CheckResult) -> Iterator[str]:
+def _facts(result: policy.CheckResult) -> Iterator[str]:
     s = result.summary
     yield _headline(result)
     parts = (
@@ -116,7 +102,7 @@ def _facts(result: CheckResult) -> Iterator[str]:
     yield f"  {counts}{'; ' if counts else ''}{counted(s.rules, 'rule')} of {result.policy} on {result.today}"
 
 
-def _headline(result: CheckResult) -> str:
+def _headline(result: policy.CheckResult) -> str:
     s = result.summary
     limits = counted(s.limits, "limit")
     if s.failed:
@@ -130,41 +116,41 @@ def _headline(result: CheckResult) -> str:
     return f"none of {limits} failed{unknown}"
 
 
-def _first(judged: Sequence[JudgedLimit]) -> str:
+def _first(judged: Sequence[policy.JudgedLimit]) -> str:
     one, more = judged[0], f", and {len(judged) - 1} more" if len(judged) > 1 else ""
     what = f"rule {one.rule}" if one.name is None else f"{one.about} {one.name}: {one.limit}"
-    if one.verdict == INCOMPLETE or one.unit is None or one.bound is None:
+    if one.verdict == policy.INCOMPLETE or one.unit is None or one.bound is None:
         return f"{what}: {one.why}{more}"
     return f"{what} is {amount_text(one.unit, one.value, one.bound)} ({allowed_text(one.unit, one.bound)}){more}"
 
 
-def _judgements(name: str, judged: Sequence[JudgedLimit], severity: Column, *more: Column) -> Section:
+def _judgements(name: str, judged: Sequence[policy.JudgedLimit], severity: Column, *more: Column) -> Section:
     columns = (severity, *_WHERE, *more, _WHY)
     return section_of(name, name.replace("-", " "), columns, judged, heads=5)
 
 
-def _waived(waived: Sequence[WaivedLimit]) -> Section:
+def _waived(waived: Sequence[policy.WaivedLimit]) -> Section:
     value = (replace(column, fold=2) if column.key == "allowed" else column for column in _VALUE)
     columns = (_SEVERITY, *_WHERE, *value, replace(_WHY, fold=3), _UNTIL, Column("reason", "reason", "prose"))
     return section_of("waived", "waived", columns, waived, heads=5)
 
 
-def _rules(rules: Sequence[RuleCounts]) -> Section:
+def _rules(rules: Sequence[policy.RuleCounts]) -> Section:
     columns = columns_from(f"rule:text severity:text about:text names {_COUNTS}", "number")
     return section_of("rules", "rules", columns, rules, heads=1)
 
 
-def _waivers(uses: Sequence[WaiverResult]) -> Section:
+def _waivers(uses: Sequence[policy.WaiverResult]) -> Section:
     columns = columns_from(
         "rule about name limit until state waived:number reason",
-        about=lambda use: GROUP if use.group else TOPIC if use.topic else None,
+        about=lambda use: policy.GROUP if use.group else policy.TOPIC if use.topic else None,
         name=lambda use: use.group or use.topic,
         until=lambda use: str(use.until),
     )
     return section_of("waivers", "waivers", columns, uses, heads=4)
 
 
-def _summary(result: CheckResult) -> Section:
+def _summary(result: policy.CheckResult) -> Section:
     counts = columns_from(f"rules {_COUNTS}")
     rows = tuple((column.title, row) for column, row in zip(counts, rows_of(counts, [result.summary])[0], strict=True))
     columns = columns_from("figure= value:number")

@@ -121,7 +121,6 @@ def columns_from(
 
 
 def columns_of(shape: type[Struct], keys: str, **more: Any) -> tuple[Column, ...]:
-    """Columns of a Struct's fields (`columns_from`)."""
     return columns_from(keys, shape=shape, **more)
 
 

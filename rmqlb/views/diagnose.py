@@ -8,15 +8,7 @@ from datetime import datetime
 from msgspec import Struct
 from msgspec.structs import replace
 
-from rmqlb.model.diagnosis import (
-    MORE_SAMPLES,
-    SECOND_SAMPLE,
-    Diagnosis,
-    DiagnosisOfGroups,
-    Evidence,
-    GroupCounts,
-    GroupFinding,
-)
+from rmqlb.model import diagnosis as model
 from rmqlb.model.message_queue import queue_ranges
 from rmqlb.model.result import INFO, are, at_least, counted, have, named, of_all
 from rmqlb.views.columns import QUEUE_COLUMNS, Cell, Column, columns_from, rows_of
@@ -24,7 +16,15 @@ from rmqlb.views.explanations import RuleWords, rule_words
 from rmqlb.views.numbers import duration
 from rmqlb.views.of_groups import of_groups, statuses
 from rmqlb.views.report import BETWEEN, Block, Part, Report, Rows, Section, first_places, section_of
-from rmqlb.views.show_groups import consumers_text, drain_sentence, drain_text, headline, lag_place
+from rmqlb.views.show_groups import (
+    consumers_text,
+    drain_sentence,
+    drain_text,
+    headline,
+    lag_place,
+    lag_waits,
+    slowest_text,
+)
 
 _MOST_FINDINGS = 8
 _MOST_FINDINGS_OF_GROUPS = 6
@@ -35,16 +35,17 @@ _FRACTION = re.compile(r"\.\d+(?=Z$)")  # of a second, which is too exact for pe
 _FINDING = Column("finding", "code")
 
 
-def diagnosis_report(found: Diagnosis, *, live: bool = False, with_name: bool = False) -> Report:
+def diagnosis_report(found: model.Diagnosis, *, live: bool = False, with_name: bool = False) -> Report:
     """The report of a group; `live` is a source that can be read again, for advice on missing evidence."""
     missing = _missing(found, live=live)
-    drains = drain_sentence(found.drain) if found.counts.lag_at_least else None
+    waits = lag_waits(found.counts.lag_at_least, found.drain)
+    drains = (drain_sentence(found.drain, found.slowest), slowest_text(found.slowest)) if waits else ()
     facts = [
         f"{found.group}: {sentence(found, missing)}",
-        *(f"  {fact}" for fact in (_counts(found), drains, _samples_text(found)) if fact),
+        *(f"  {fact}" for fact in (_counts(found), *drains, _samples_text(found)) if fact),
     ]
     undecided_cause = found.status in ("warning", "lagging") and found.outcome != "found"
-    if undecided_cause and any(needs in missing for needs in (SECOND_SAMPLE, MORE_SAMPLES)):
+    if undecided_cause and any(needs in missing for needs in (model.SECOND_SAMPLE, model.MORE_SAMPLES)):
         how = f"--samples {_samples(found)}" if live else "-s LATER.json --earlier THIS.json"
         facts.insert(1, f"  rmqlb diagnose -g {found.group} {how}")
     code = f"rmqlb explain {found.findings[0].code} has details; " if found.findings else ""
@@ -62,15 +63,15 @@ def diagnosis_report(found: Diagnosis, *, live: bool = False, with_name: bool = 
     )
 
 
-def _missing(found: Diagnosis, *, live: bool) -> dict[str, tuple[int, str]]:
+def _missing(found: model.Diagnosis, *, live: bool) -> dict[str, tuple[int, str]]:
     """The evidence that undecided rules need → the number of the rules, and the option or command that gets it."""
     another = f": --samples {_samples(found)}" if live else ": --earlier FILE"
     numbers = Counter(each.needs or "other evidence" for each in found.unknown)
-    hows = dict.fromkeys((SECOND_SAMPLE, MORE_SAMPLES), another)
+    hows = dict.fromkeys((model.SECOND_SAMPLE, model.MORE_SAMPLES), another)
     return {needs: (number, hows.get(needs, "")) for needs, number in numbers.most_common()}
 
 
-def _samples(found: Diagnosis) -> int:
+def _samples(found: model.Diagnosis) -> int:
     return min(max(3, len(found.samples) + 2), 10)
 
 
@@ -80,7 +81,7 @@ def _needed(missing: Mapping[str, tuple[int, str]]) -> str:
     return "; ".join([start, *(f"{n} {'needs' if n == 1 else 'need'} {needs}{how}" for needs, (n, how) in others)])
 
 
-def diagnoses_report(whole: DiagnosisOfGroups, *, live: bool = False) -> Report:
+def diagnoses_report(whole: model.DiagnosisOfGroups, *, live: bool = False) -> Report:
     parts = [(each.group, diagnosis_report(each, live=live, with_name=True)) for each in whole.groups]
     summary = whole.summary
     tables = [_findings(each, with_name=True) for each in whole.groups]
@@ -98,7 +99,7 @@ def diagnoses_report(whole: DiagnosisOfGroups, *, live: bool = False) -> Report:
     )
 
 
-def _groups(groups: Sequence[Diagnosis]) -> Section:
+def _groups(groups: Sequence[model.Diagnosis]) -> Section:
     columns = columns_from(
         "status=:sign group:name outcome:text/hidden consumers/4@counts.consumers queues/3@counts.queues "
         "unassigned?/1@counts.unassigned duplicateOwners?/2@counts.duplicate_owners lagText=lag lag/hidden@counts.lag "
@@ -112,14 +113,14 @@ def _groups(groups: Sequence[Diagnosis]) -> Section:
     return section_of("groups", "groups", columns, groups)
 
 
-def _diagnosis(found: Diagnosis) -> str:
+def _diagnosis(found: model.Diagnosis) -> str:
     suspected = [each.code for each in found.unknown if each.suspected]
     if found.status == "warning" and found.outcome != "found" and suspected:
         return f"{suspected[0]} suspected"
     return headline(found.findings, found.counts, found.lagging) or _checks(found, {})
 
 
-def _checks(found: Diagnosis, missing: Mapping[str, tuple[int, str]]) -> str:
+def _checks(found: model.Diagnosis, missing: Mapping[str, tuple[int, str]]) -> str:
     number = counted(len(found.checked), "check")
     if not found.unknown:
         return f"in order ({number})"
@@ -131,7 +132,7 @@ def _checks(found: Diagnosis, missing: Mapping[str, tuple[int, str]]) -> str:
     return f"no problem found ({number}; {undecided} {'needs' if undecided == 1 else 'need'} {needs}{how})"
 
 
-def sentence(found: Diagnosis, missing: Mapping[str, tuple[int, str]] | None = None) -> str:
+def sentence(found: model.Diagnosis, missing: Mapping[str, tuple[int, str]] | None = None) -> str:
     """The verdict without the group's name; `missing` is the evidence that undecided rules need."""
     missing = _missing(found, live=False) if missing is None else missing
     grave = _by_code(each for each in found.findings if each.severity != INFO).values()
@@ -148,7 +149,7 @@ def sentence(found: Diagnosis, missing: Mapping[str, tuple[int, str]] | None = N
     if suspected is not None:
         text = f"{suspected}; another sample decides"
     elif found.lagging is not None:
-        needs = next((each for each in (SECOND_SAMPLE, MORE_SAMPLES) if each in missing), "")
+        needs = next((each for each in (model.SECOND_SAMPLE, model.MORE_SAMPLES) if each in missing), "")
         cause = f"cause needs {needs}" if needs else "cause unknown" if missing else "no check finds a cause"
         drains = {"finite": f"drains in {drain_text(found.drain)}", "never": "never drains at this rate"}
         when = drains.get(found.drain.drains) if found.drain is not None else None
@@ -157,14 +158,14 @@ def sentence(found: Diagnosis, missing: Mapping[str, tuple[int, str]] | None = N
     return "; ".join([text, *(_found(same, found) for same in _by_code(found.findings).values())])
 
 
-def _by_code(findings: Iterable[GroupFinding]) -> dict[str, list[GroupFinding]]:
-    groups: dict[str, list[GroupFinding]] = {}
+def _by_code(findings: Iterable[model.GroupFinding]) -> dict[str, list[model.GroupFinding]]:
+    groups: dict[str, list[model.GroupFinding]] = {}
     for each in findings:
         groups.setdefault(each.code, []).append(each)
     return groups
 
 
-def _bad_owners(counts: GroupCounts) -> Iterator[str]:
+def _bad_owners(counts: model.GroupCounts) -> Iterator[str]:
     if number := counts.unassigned:
         yield f"{of_all(number, counts.queues or number)} {are(number)} unassigned"
     if number := counts.duplicate_owners:
@@ -172,7 +173,7 @@ def _bad_owners(counts: GroupCounts) -> Iterator[str]:
         yield f"{which} {have(number)} duplicate owners"
 
 
-def _also(others: Sequence[Sequence[GroupFinding]]) -> str:
+def _also(others: Sequence[Sequence[model.GroupFinding]]) -> str:
     return f"; also {named(same[0].code for same in others)}" if others else ""
 
 
@@ -180,7 +181,7 @@ def _words(code: str) -> RuleWords:
     return rule_words().get(code) or RuleWords(f"no {code}", code)
 
 
-def _found(findings: Sequence[GroupFinding], found: Diagnosis) -> str:
+def _found(findings: Sequence[model.GroupFinding], found: model.Diagnosis) -> str:
     code, queues = findings[0].code, found.counts.queues
     ids = list(dict.fromkeys(client_id for each in findings for client_id in each.consumers))
     values = [fact.value for each in findings for fact in each.evidence]
@@ -207,7 +208,7 @@ def _found(findings: Sequence[GroupFinding], found: Diagnosis) -> str:
     )
 
 
-def _counts(found: Diagnosis) -> str:
+def _counts(found: model.Diagnosis) -> str:
     counts = found.counts
     parts = (
         "" if counts.consumers is None else consumers_text(counts),
@@ -217,14 +218,13 @@ def _counts(found: Diagnosis) -> str:
     return BETWEEN.join(filter(None, parts))
 
 
-def _lag_text(counts: GroupCounts) -> str:
-    """The unread messages; a plus sign marks a lower bound, a question mark an unknown lag."""
+def _lag_text(counts: model.GroupCounts) -> str:
     if counts.lag is not None:
         return f"{counts.lag:,}"
     return "?" if counts.lag_at_least is None else f"{counts.lag_at_least:,}+"
 
 
-def _samples_text(found: Diagnosis) -> str:
+def _samples_text(found: model.Diagnosis) -> str:
     if not found.samples:
         return ""
     first, last = found.samples[0], found.samples[-1]
@@ -239,7 +239,7 @@ def _samples_text(found: Diagnosis) -> str:
     return f"{len(found.samples)} samples{span}, the last {when}, from {sources}"
 
 
-def _findings(found: Diagnosis, *, with_name: bool) -> Section:
+def _findings(found: model.Diagnosis, *, with_name: bool) -> Section:
     columns = columns_from(
         "severity=:sign code=finding topic queues:number consumers consequence:prose remedy:prose "
         "reproduces=explains_all@explains.reproduces fixesAll=fixes_all@explains.fixes_all",
@@ -259,11 +259,11 @@ def _findings(found: Diagnosis, *, with_name: bool) -> Section:
     return section_of("findings", "", columns, found.findings, first=_MOST_FINDINGS, blocks=blocks)
 
 
-def _is_cause(finding: GroupFinding) -> bool:
+def _is_cause(finding: model.GroupFinding) -> bool:
     return finding.explains is not None and finding.severity != INFO and bool(finding.queues)
 
 
-def _explains(finding: GroupFinding, causes: int) -> str:
+def _explains(finding: model.GroupFinding, causes: int) -> str:
     if not _is_cause(finding) or finding.explains is None or finding.explains.reproduces is None:
         return ""
     if not finding.explains.reproduces:
@@ -271,7 +271,7 @@ def _explains(finding: GroupFinding, causes: int) -> str:
     return "explains all observations" if causes == 1 else f"one of {causes} causes that explain all observations"
 
 
-def _parts(finding: GroupFinding, found: Diagnosis, causes: int) -> Iterator[Part]:
+def _parts(finding: model.GroupFinding, found: model.Diagnosis, causes: int) -> Iterator[Part]:
     evidence = dict.fromkeys((_fact(each), _where(each, found)) for each in finding.evidence)
     if predicted := _predicted(finding, found.counts.queues, causes):
         evidence[predicted, ""] = None
@@ -298,12 +298,12 @@ def _line(label: str, *texts: str, most: int | None = None) -> Part:
     return Part(label, tuple((text, "") for text in texts), most)
 
 
-def _fact(evidence: Evidence) -> str:
+def _fact(evidence: model.Evidence) -> str:
     value, threshold = (f"{each:,}" if isinstance(each, int) else each for each in (evidence.value, evidence.threshold))
     return f"{evidence.fact}: {value}" + ("" if threshold is None else f" (threshold {threshold})")
 
 
-def _where(evidence: Evidence, found: Diagnosis) -> str:
+def _where(evidence: model.Evidence, found: model.Diagnosis) -> str:
     """The source and the time of the evidence, unless they are the same for all evidence."""
     every = [each for finding in found.findings for each in finding.evidence]
     where = [evidence.source] if len({each.source for each in every}) > 1 or not found.samples else []
@@ -322,7 +322,7 @@ def _clock(at: str) -> str:
     return f"{time.removesuffix('Z')} UTC" if t and time.endswith("Z") else day
 
 
-def _predicted(finding: GroupFinding, queues: int | None, causes: int) -> str:
+def _predicted(finding: model.GroupFinding, queues: int | None, causes: int) -> str:
     explains = finding.explains
     if explains is None or explains.queues_explained is None or queues is None or finding.severity == INFO:
         return ""
@@ -332,7 +332,7 @@ def _predicted(finding: GroupFinding, queues: int | None, causes: int) -> str:
     return f"{which} the owners of {given}{otherwise}"
 
 
-def _afterwards(finding: GroupFinding, queues: int | None) -> str:
+def _afterwards(finding: model.GroupFinding, queues: int | None) -> str:
     explains = finding.explains
     if explains is None or explains.fixes_all is None or finding.severity == INFO:
         return ""
@@ -344,7 +344,7 @@ def _afterwards(finding: GroupFinding, queues: int | None) -> str:
     return f"still {', '.join(bad)} (predicted)" if bad else "brokers still list different consumers"
 
 
-def _rules(found: Diagnosis) -> Section:
+def _rules(found: model.Diagnosis) -> Section:
     columns = (*columns_from("status=:sign code=rule says"), Column("what", "what", "prose"))
     rows: list[tuple[Cell, ...]] = [(each.severity, each.code, "found", each.consequence) for each in found.findings]
     rows += [("info", each.code, "consequence", f"because of {', '.join(each.causes)}") for each in found.consequences]
@@ -356,7 +356,7 @@ def _rules(found: Diagnosis) -> Section:
     return Section("rules", "rules", columns, tuple(rows), named_only=True)
 
 
-def _evidence(found: Diagnosis) -> Section:
+def _evidence(found: model.Diagnosis) -> Section:
     columns = (
         *columns_from("fact:prose value threshold"),
         Column("source", "source", quiet=True),
@@ -366,18 +366,20 @@ def _evidence(found: Diagnosis) -> Section:
     return Section("evidence", "evidence", (_FINDING, *columns), rows, named_only=True, heads=2)
 
 
-def _queues(found: Diagnosis) -> Section:
+def _queues(found: model.Diagnosis) -> Section:
     rows = tuple((each.code, *row) for each in found.findings for row in rows_of(QUEUE_COLUMNS, each.queues))
     return Section("queues", "queues of the findings", (_FINDING, *QUEUE_COLUMNS), rows, named_only=True, heads=4)
 
 
-def _items(found: Diagnosis) -> Iterator[tuple[dict[str, str], Struct]]:
+def _items(found: model.Diagnosis) -> Iterator[tuple[dict[str, str], Struct]]:
     """Findings and undecided rules with their names: consumers and topic, and a number for equal names."""
     times: Counter[tuple[str, str]] = Counter()
     for name, items in (("findings", found.findings), ("unknown", found.unknown)):
         times.clear()
         for each in items:
-            about = " ".join(filter(None, (*each.consumers, each.topic))) if isinstance(each, GroupFinding) else ""
+            about = (
+                " ".join(filter(None, (*each.consumers, each.topic))) if isinstance(each, model.GroupFinding) else ""
+            )
             times[each.code, about] += 1
             number = times[each.code, about]
             numbered = about if number == 1 else f"{about} {number}".strip()

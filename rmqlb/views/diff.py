@@ -5,20 +5,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from rmqlb.model.diff import (
-    BrokerDiff,
-    BrokerQueues,
-    Cause,
-    Explained,
-    GroupDiff,
-    PredictionDiff,
-    QueueDiff,
-    SnapshotDiff,
-    SnapshotSide,
-    TopicDiff,
-)
+from rmqlb.model import diff as model
 from rmqlb.model.owners import Change
-from rmqlb.model.result import ERROR, INFO, WARNING, Severity, counted, have, named, of_all
+from rmqlb.model.result import ERROR, INFO, WARNING, Severity, SnapshotSide, counted, have, named, of_all
 from rmqlb.model.route import MASTER_ID
 from rmqlb.views.columns import NOT_THERE, QUEUE_COLUMNS, Cell, Column, columns_from, rows_of
 from rmqlb.views.numbers import duration
@@ -41,7 +30,7 @@ _VERBS: Mapping[Change, str] = {
 QueueOfGroup = tuple[Any, Any]  # A group, and one of its queues
 
 
-def diff_report(diff: SnapshotDiff) -> Report:
+def diff_report(diff: model.SnapshotDiff) -> Report:
     s, topics = diff.summary, {topic.topic: topic for topic in diff.topics}
     queues = [(group, queue) for group in diff.groups for queue in group.queues]
     odd = [(group, queue) for group, queue in queues if queue.how == "unexplained"]
@@ -65,7 +54,7 @@ def diff_report(diff: SnapshotDiff) -> Report:
     return Report("rmqlb/diff", diff, tuple(_facts(diff)), sections, rows=rows, tables=tables, grave=grave, more=more)
 
 
-def prediction_report(found: PredictionDiff) -> Report:
+def prediction_report(found: model.PredictionDiff) -> Report:
     items = [(group, queue) for group in found.groups for queue in group.queues]
     differ = [(group, queue) for group, queue in items if queue.outcome not in ("as-predicted", "unknown")]
     s = found.summary
@@ -83,7 +72,7 @@ def prediction_report(found: PredictionDiff) -> Report:
     return Report("rmqlb/diff-prediction", found, facts, sections, rows=rows, tables=tables, grave=grave)
 
 
-def _facts(diff: SnapshotDiff) -> Iterator[str]:
+def _facts(diff: model.SnapshotDiff) -> Iterator[str]:
     s, parts = diff.summary, [*_verdicts(diff)]
     groups, topics = counted(s.groups, "group"), counted(s.topics, "topic")
     if s.groups_changed:
@@ -97,18 +86,18 @@ def _facts(diff: SnapshotDiff) -> Iterator[str]:
     yield f"{_side(diff.before)} → {_side(diff.after)}{between}"
 
 
-def _verdicts(diff: SnapshotDiff) -> Iterator[str]:
+def _verdicts(diff: model.SnapshotDiff) -> Iterator[str]:
     s = diff.summary
+    changed = s.moved + s.newly_assigned
+    same = s.groups_changed > s.groups_added + s.groups_removed and not (s.newly_unassigned or s.unexplained)
     if s.newly_unassigned:
         yield f"{counted(s.newly_unassigned, 'queue')} became unassigned"
     yield from _added_or_removed(s.groups_removed, s.groups_added, "group")
     if s.newly_duplicate_owners:
         yield f"{counted(s.newly_duplicate_owners, 'queue')} {have(s.newly_duplicate_owners)} duplicate owners now"
-    changed = s.moved + s.newly_assigned
-    if changed:
-        yield f"{counted(changed, 'queue')} changed owner{'' if s.unexplained else ', all explained'}"
-    elif s.groups_changed > s.groups_added + s.groups_removed and not (s.newly_unassigned or s.unexplained):
-        yield "no queue changed owner"
+    if changed or same:
+        how = "" if s.unexplained else ", all explained"
+        yield f"{counted(changed, 'queue')} changed owner{how}" if changed else "no queue changed owner"
     yield from _added_or_removed(s.queues_removed, s.queues_added, "queue")
     if s.unexplained:
         yield f"{counted(s.unexplained, 'queue')} unexplained"
@@ -126,8 +115,7 @@ def _verdicts(diff: SnapshotDiff) -> Iterator[str]:
 
 def _added_or_removed(removed: int, added: int, noun: str) -> Iterator[str]:
     parts = [f"{counted(number, noun)} {what}" for number, what in ((added, "added"), (removed, "removed")) if number]
-    if parts:
-        yield ", ".join(parts)
+    yield from filter(None, [", ".join(parts)])
 
 
 def _side(side: SnapshotSide) -> str:
@@ -135,18 +123,17 @@ def _side(side: SnapshotSide) -> str:
     return name if side.taken_at is None else f"{name} ({side.taken_at})"
 
 
-def _weight(group: GroupDiff) -> tuple[int, int, int]:
+def _weight(group: model.GroupDiff) -> tuple[int, int, int]:
     bad = sum(queue.how in ("pending", "unexplained") for queue in group.queues)
     return -group.count("unassigned"), -bad, -len(group.queues)
 
 
-def _group_rows(group: GroupDiff, topics: Mapping[str, TopicDiff]) -> Iterator[tuple[Cell, ...]]:
+def _group_rows(group: model.GroupDiff, topics: Mapping[str, model.TopicDiff]) -> Iterator[tuple[Cell, ...]]:
     name = group.group
     if group.change == "same":
         return
     if group.change in ("added", "removed"):
-        there = group.after or group.before
-        consumers = None if there is None else there.consumers
+        consumers = getattr(group.after or group.before, "consumers", None)
         number = "consumers unknown" if consumers is None else counted(consumers, "consumer")
         severity = WARNING if group.after is None else INFO
         yield severity, name, f"group {group.change}", f"{number}, strategy {_strategies_text(group, 'after')}"
@@ -156,25 +143,27 @@ def _group_rows(group: GroupDiff, topics: Mapping[str, TopicDiff]) -> Iterator[t
         what = "; ".join(_cause_text(cause, group, topics) for cause in explained.causes)
         yield _severity(queues), name, what or "no change that affects owners", _effect_text(explained, queues, group)
     effective = {cause for each in group.explanations for cause in each.causes}
-    changes: dict[Cause, bool] = {
+    changes: dict[model.Cause, bool] = {
         "consumers": bool(group.joined or group.left or group.processes),
         "strategy": group.strategy_changed,
         "subscriptions": bool(group.topics_added or group.topics_removed),
     }
-    for cause, is_there in changes.items():
-        if is_there and cause not in effective:
-            yield INFO, name, _cause_text(cause, group, topics), _changes_text(())
-    for setting in group.settings:
-        yield INFO, name, f"{setting.name} {setting.before or '?'} → {setting.after or '?'}", ""
+    ineffective = [cause for cause, is_there in changes.items() if is_there and cause not in effective]
+    yield from ((INFO, name, _cause_text(cause, group, topics), _changes_text(())) for cause in ineffective)
+    yield from ((INFO, name, text, "") for text in _settings_text(group.settings, "?"))
 
 
-def _severity(queues: Sequence[QueueDiff]) -> Severity:
+def _settings_text(settings: Sequence[model.SettingDiff], missing: str) -> list[str]:
+    return [f"{each.name} {each.before or missing} → {each.after or missing}" for each in settings]
+
+
+def _severity(queues: Sequence[model.QueueDiff]) -> Severity:
     if any(queue.change == "unassigned" or queue.got_duplicate_owners for queue in queues):
         return ERROR
     return WARNING if any(queue.how in ("pending", "unexplained") for queue in queues) else INFO
 
 
-def _topic_row(topic: TopicDiff, groups: Sequence[GroupDiff]) -> tuple[Cell, ...]:
+def _topic_row(topic: model.TopicDiff, groups: Sequence[model.GroupDiff]) -> tuple[Cell, ...]:
     by_effect: dict[str, list[str]] = {}
     for group in groups:
         queues = [q for q in group.queues if q.topic == topic.topic and q.change in ("added", "removed")]
@@ -186,7 +175,7 @@ def _topic_row(topic: TopicDiff, groups: Sequence[GroupDiff]) -> tuple[Cell, ...
     return topic.topic, _route_text(topic), effect
 
 
-def _lag(groups: Sequence[GroupDiff]) -> Section:
+def _lag(groups: Sequence[model.GroupDiff]) -> Section:
     """Groups whose offsets differ; people see those whose lag grew most."""
     moved = [group for group in groups if any((group.lag_growth, group.produced, group.consumed, group.offsets_back))]
     keys = "group:text lagBefore@before.lag lagAfter@after.lag lagGrowth=growth produced consumed offsetsBack?"
@@ -198,7 +187,7 @@ def _lag(groups: Sequence[GroupDiff]) -> Section:
 
 
 def _queue_table(name: str, title: str, queues: Sequence[QueueOfGroup]) -> Section:
-    found: list[QueueDiff] = [queue for _, queue in queues]
+    found: list[model.QueueDiff] = [queue for _, queue in queues]
     predicted = any(queue.predicted_after not in (None, queue.owners_after) for queue in found)
     hidden = [] if predicted else ["predictedAfter"]
     hidden += [] if any(queue.change != "moved" for queue in found) else ["change"]
@@ -208,8 +197,8 @@ def _queue_table(name: str, title: str, queues: Sequence[QueueOfGroup]) -> Secti
             "ownersBefore=before:clients ownersAfter=after:clients predictedAfter=predicted:clients change:change/3 "
             "how=explained_by causes/hidden",
             hidden=hidden,
-            ownersBefore=lambda queue: _owners(queue.owners_before),
-            ownersAfter=lambda queue: _owners(queue.owners_after),
+            ownersBefore=lambda queue: NOT_THERE if queue.owners_before is None else queue.owners_before,
+            ownersAfter=lambda queue: NOT_THERE if queue.owners_after is None else queue.owners_after,
             how=_explained_by,
             causes=lambda queue: ", ".join(queue.causes),
         ),
@@ -225,17 +214,13 @@ def _by_group(name: str, title: str, columns: tuple[Column, ...], queues: Sequen
     return Section(name, title, (_GROUP, *columns), rows, heads=4)
 
 
-def _explained_by(queue: QueueDiff) -> str:
+def _explained_by(queue: model.QueueDiff) -> str:
     causes = " and ".join(queue.causes)
     texts = {"predicted": causes, "converged": "the prediction before", "pending": f"{causes}, pending"}
     return texts.get(queue.how, queue.how)
 
 
-def _owners(owners: tuple[str, ...] | None) -> Cell:
-    return NOT_THERE if owners is None else owners
-
-
-def _cause_text(cause: Cause, group: GroupDiff, topics: Mapping[str, TopicDiff]) -> str:
+def _cause_text(cause: model.Cause, group: model.GroupDiff, topics: Mapping[str, model.TopicDiff]) -> str:
     parts: list[str] = []
     if cause == "strategy":
         parts = [f"strategy {_strategies_text(group, 'before')} → {_strategies_text(group, 'after')}"]
@@ -255,13 +240,13 @@ def _cause_text(cause: Cause, group: GroupDiff, topics: Mapping[str, TopicDiff])
     return "; ".join(parts)
 
 
-def _strategies_text(group: GroupDiff, which: str) -> str:
+def _strategies_text(group: model.GroupDiff, which: str) -> str:
     sides = (group.before, group.after) if which == "before" else (group.after, group.before)
     known = next((each.strategies for each in sides if each is not None and each.strategies), ())
     return ", ".join(known) or ("AVG (assumed)" if group.strategy_assumed else "unknown")
 
 
-def _effect_text(explained: Explained, queues: Sequence[QueueDiff], group: GroupDiff) -> str:
+def _effect_text(explained: model.Explained, queues: Sequence[model.QueueDiff], group: model.GroupDiff) -> str:
     strategy, counts = _strategies_text(group, "after"), _changes_text(queues)
     if explained.how == "pending":
         unassigned = sum(queue.change == "unassigned" for queue in queues)
@@ -274,7 +259,7 @@ def _effect_text(explained: Explained, queues: Sequence[QueueDiff], group: Group
     return f"{counts}, unexplained" + (f": {group.not_predicted}" if group.not_predicted else "")
 
 
-def _changes_text(queues: Iterable[QueueDiff]) -> str:
+def _changes_text(queues: Iterable[model.QueueDiff]) -> str:
     """The counts of queues that moved, became unassigned and so on.
 
     >>> _changes_text([])
@@ -292,14 +277,13 @@ def _changes_text(queues: Iterable[QueueDiff]) -> str:
     return ", ".join([*parts, f"{duplicate} with duplicate owners now"] if duplicate else parts)
 
 
-def _route_text(topic: TopicDiff) -> str:
+def _route_text(topic: model.TopicDiff) -> str:
     if topic.change != "changed":
         return f"topic {topic.change}"
-    settings = [f"{each.name} {each.before or 'not set'} → {each.after or 'not set'}" for each in topic.settings]
-    return "; ".join([*(_broker_text(broker) for broker in topic.brokers), *settings])
+    return "; ".join([*map(_broker_text, topic.brokers), *_settings_text(topic.settings, "not set")])
 
 
-def _broker_text(broker: BrokerDiff) -> str:
+def _broker_text(broker: model.BrokerDiff) -> str:
     before, after, name = broker.before, broker.after, broker.broker_name
     if before is not None and after is not None:
         return f"{name} {', '.join(_differences(before, after))}"
@@ -308,13 +292,13 @@ def _broker_text(broker: BrokerDiff) -> str:
     return f"{'+' if before is None else '-'} {name}{queues}"
 
 
-def _differences(before: BrokerQueues, after: BrokerQueues) -> Iterator[str]:
-    if before.read_queue_nums != after.read_queue_nums:
-        yield f"{before.read_queue_nums} → {counted(after.read_queue_nums, 'read queue')}"
-    if before.write_queue_nums != after.write_queue_nums:
-        yield f"{before.write_queue_nums} → {counted(after.write_queue_nums, 'write queue')}"
+def _differences(before: model.BrokerQueues, after: model.BrokerQueues) -> Iterator[str]:
+    for kind in ("read", "write"):
+        was, becomes = (getattr(each, f"{kind}_queue_nums") for each in (before, after))
+        if was != becomes:
+            yield f"{was} → {counted(becomes, f'{kind} queue')}"
     if before.perm != after.perm:
         yield f"{perm_text(before.perm)[:2]} → {perm_text(after.perm)[:2]}"
     if before.broker_addrs != after.broker_addrs:
-        was, becomes = (each.broker_addrs.get(str(MASTER_ID)) for each in (before, after))
-        yield f"master {was or 'none'} → {becomes or 'none'}" if was != becomes else "other slaves"
+        masters = [each.broker_addrs.get(str(MASTER_ID)) or "none" for each in (before, after)]
+        yield f"master {' → '.join(masters)}" if masters[0] != masters[1] else "other slaves"

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Struct
 
-from rmqlb.model.result import Finding
+from rmqlb.model.result import Finding, SnapshotSide
 
 Kind = Literal["data", "snapshot", "whole"]
 """data: in the envelope; snapshot: with fewer keys around it, so that rmqlb can read it; whole: without an envelope."""
@@ -25,22 +25,13 @@ class PrintedResult(Struct, frozen=True):
         return shape
 
 
-class ResultSource(Struct, frozen=True, rename="camel"):
-    """Where the result comes from."""
-
-    kind: Annotated[str, "which kind of source it is, such as dump or dashboard"]
-    endpoint: Annotated[str, "its URL or path, never with a secret in it"]
-    taken_at: Annotated[str | None, "when it was seen, ISO-8601 in UTC; null when the source does not report it"]
-    context: Annotated[str | None, "the context that named the source; null when none did"]
-
-
 class Envelope(Struct, frozen=True, rename="camel"):
     """What is around the data of a result."""
 
     schema: Annotated[str, "which result it is"]
     format_version: Annotated[str, "of the result; a minor version only adds keys, a major one may take some away"]
     command: Annotated[str, "that made it"]
-    source: Annotated[ResultSource, "where it comes from"]
+    source: Annotated[SnapshotSide, "where it comes from"]
     data: Annotated[Any, "the result"]
     findings: Annotated[tuple[Finding, ...], "what is worth telling about it"]
 

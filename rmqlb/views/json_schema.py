@@ -1,18 +1,15 @@
 """The results that rmqlb prints as JSON, and their shapes as JSON Schema, draft 2020-12.
 
 Rules of this file:
-- msgspec gives the types. A docstring describes the object before `Attributes:`, and each entry after that a key, in
-  the base class if it is inherited. An annotation may describe its key, as a text or as a figure, and the glossary
-  describes keys that mean the same everywhere.
+- msgspec gives the types. A docstring describes the object, and an annotation its key, as a text or as a figure; the
+  glossary describes keys that mean the same everywhere.
 - All keys that rmqlb only writes are required, and unknown values are null. A snapshot, which rmqlb reads too, may omit
   keys with a default.
 - Keys are in the order of the shape, so that equal shapes give equal bytes.
 - Further keys are allowed: a minor version of a format may add some.
 """
 
-import inspect
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, get_type_hints
 
 import msgspec
@@ -36,13 +33,12 @@ GLOSSARY = {
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _REF = "#/$defs/"
-_ATTRIBUTE = re.compile(r"    (\w+): ")
 
 Schema = dict[str, Any]
 
 
 def meaning(result: PrintedResult) -> str:
-    return _docstring(result.shape)[0]
+    return _docstring(result.shape)
 
 
 def json_schema(result: PrintedResult) -> Schema:
@@ -94,7 +90,7 @@ def _classes(info: Any) -> Iterator[type[Struct]]:
 
 
 def _documented(schema: Schema, shape: type[Struct], is_read: bool) -> Schema:
-    summary, meanings = _docstring(shape)[0], field_meanings(shape)
+    summary, meanings = _docstring(shape), field_meanings(shape)
     encoded = dict(zip(shape.__struct_fields__, shape.__struct_encode_fields__, strict=True))
     properties = schema["properties"]
     keys = {key: {**properties[key], "description": _sentence(meanings.get(name, ""))} for name, key in encoded.items()}
@@ -106,9 +102,8 @@ def _documented(schema: Schema, shape: type[Struct], is_read: bool) -> Schema:
 
 
 def field_meanings(shape: type[Struct]) -> dict[str, str]:
-    meanings = {**GLOSSARY, **dict(_annotated(shape))}
-    meanings |= {name: text for base in reversed(shape.__mro__) for name, text in _docstring(base)[1].items()}
-    return meanings | {name: figure.description for name, figure in annotated_figures(shape).items()}
+    figures = {name: figure.description for name, figure in annotated_figures(shape).items()}
+    return {**GLOSSARY, **dict(_annotated(shape)), **figures}
 
 
 def _annotated(shape: type[Struct]) -> Iterator[tuple[str, str]]:
@@ -120,21 +115,8 @@ def _sentence(text: str) -> str:
     return text if not text or text.endswith(".") else f"{text}."
 
 
-def _docstring(shape: type) -> tuple[str, Mapping[str, str]]:
-    meanings: dict[str, str] = {}
-    text = inspect.cleandoc(shape.__dict__.get("__doc__") or "")
-    summary, _, attributes = text.partition("\n\nAttributes:\n")
-    name = ""
-    for line in attributes.splitlines():
-        found = _ATTRIBUTE.match(line)
-        if found:
-            name = found[1]
-            meanings[name] = line[found.end() :]
-        elif line:
-            meanings[name] += " " + line.strip()
-        else:
-            break
-    return " ".join(summary.split()), meanings
+def _docstring(shape: type) -> str:
+    return " ".join((shape.__dict__.get("__doc__") or "").split())
 
 
 class ResultSchema(Struct, frozen=True, rename="camel"):

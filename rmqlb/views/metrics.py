@@ -42,7 +42,7 @@ class Metric(Struct, frozen=True):
 class Sample(Struct, frozen=True):
     metric: Metric
     value: float | None  # None is unknown, and not written
-    labels: Mapping[str, str | None] = {}  # label → value; a label that is None or empty is not written
+    labels: tuple[str | None, ...] = ()  # values of the metric's labels; None or an empty one is not written
 
 
 _GROUP = ("cluster", "group")
@@ -101,7 +101,7 @@ def metrics_of(
 ) -> Iterator[Sample]:
     """Yield the samples of a result and its findings; the command is a label, since a folder has a file of each."""
     if snapshot.taken_at is not None:
-        yield Sample(SNAPSHOT_TIME, snapshot.taken_at.timestamp(), {"command": command})
+        yield Sample(SNAPSHOT_TIME, snapshot.taken_at.timestamp(), (command,))
     yield from _samples(report.data, snapshot)
     counted = Counter((finding.group, finding.code, finding.severity) for finding in findings)
     groups = report.data.groups if isinstance(report.data, Overview | DiagnosisOfGroups) else [report.data]
@@ -109,9 +109,7 @@ def metrics_of(
         if isinstance(each, GroupLine | Diagnosis):
             counted.update((each.group, one.brief.code, one.brief.severity) for one in each.findings)
     for (group, code, severity), number in counted.items():
-        cluster = _cluster_of_group(snapshot, group)
-        labels = {"cluster": cluster, "group": group, "code": code, "severity": severity, "command": command}
-        yield Sample(FINDINGS, number, labels)
+        yield Sample(FINDINGS, number, (_cluster_of_group(snapshot, group), group, code, severity, command))
 
 
 def _samples(data: object, snapshot: ClusterSnapshot) -> Iterator[Sample]:
@@ -123,8 +121,8 @@ def _samples(data: object, snapshot: ClusterSnapshot) -> Iterator[Sample]:
         case CheckResult():
             yield from _check(data, snapshot)
         case Diagnosis(group=group):
-            labels = {"cluster": _cluster_of_group(snapshot, group), "group": group}
-            yield from _one_of(DIAGNOSIS_OUTCOME, get_args(Outcome), data.outcome, **labels)
+            labels = (_cluster_of_group(snapshot, group), group)
+            yield from _one_of(DIAGNOSIS_OUTCOME, get_args(Outcome), data.outcome, *labels)
             yield Sample(UNDECIDED_RULES, len(data.unknown), labels)
         case OwnersOfGroups() | DiagnosisOfGroups():
             for each in data.groups:
@@ -133,19 +131,19 @@ def _samples(data: object, snapshot: ClusterSnapshot) -> Iterator[Sample]:
             yield from _pipeline(data)
 
 
-def _one_of(metric: Metric, names: tuple[str, ...], name: str, **labels: str | None) -> Iterator[Sample]:
+def _one_of(metric: Metric, names: tuple[str, ...], name: str, *labels: str | None) -> Iterator[Sample]:
     """1 for the name and 0 for each of the others, so that no series ends when the name changes."""
-    return (Sample(metric, int(each == name), {**labels, metric.labels[-1]: each}) for each in names)
+    return (Sample(metric, int(each == name), (*labels, each)) for each in names)
 
 
 def _overview(overview: Overview, snapshot: ClusterSnapshot) -> Iterator[Sample]:
     s = overview.summary
     numbers = (s.with_errors, s.with_warnings, s.lagging, s.unknown, s.offline, s.in_order)
     for status, number in zip(STATUSES, numbers, strict=True):
-        yield Sample(GROUPS, number, {"status": status})
+        yield Sample(GROUPS, number, (status,))
     for line in overview.groups:
-        labels = {"cluster": _cluster_of_topics(snapshot, line.topics), "group": line.group}
-        yield from _one_of(GROUP_STATUS, STATUSES, line.status, **labels)
+        labels = (_cluster_of_topics(snapshot, line.topics), line.group)
+        yield from _one_of(GROUP_STATUS, STATUSES, line.status, *labels)
         for field, metric in OF_GROUP.items():
             value: float | None = getattr(line, field)
             yield Sample(metric, value / 1000 if value is not None and metric.unit else value, labels)
@@ -160,41 +158,36 @@ def _owners(report: OwnersReport, snapshot: ClusterSnapshot) -> Iterator[Sample]
     }
     for queue in report.queues:
         cluster = clusters.get((queue.topic, queue.broker_name))
-        values = (cluster, queue.topic, report.group, queue.broker_name, str(queue.queue_id))
-        labels = dict(zip(_QUEUE, values, strict=True))
+        labels = (cluster, queue.topic, report.group, queue.broker_name, str(queue.queue_id))
         owners = queue.owners_observed
         yield Sample(QUEUE_OWNERS, None if owners is None else len(owners), labels)
         yield Sample(QUEUE_LAG, queue.lag, labels)
     cluster = _cluster_of_topics(snapshot, report.topics)
     for each in report.strategies:
-        labels = {"cluster": cluster, "group": report.group, "strategy": each.strategy}
-        yield from (Sample(metric, getattr(each, field), labels) for field, metric in OF_STRATEGY.items())
+        place = (cluster, report.group, each.strategy)
+        yield from (Sample(metric, getattr(each, field), place) for field, metric in OF_STRATEGY.items())
 
 
 def _check(result: CheckResult, snapshot: ClusterSnapshot) -> Iterator[Sample]:
     yield from _one_of(CHECK_OUTCOME, (PASSED, FAILED, INCOMPLETE), result.outcome)
     for rule in result.rules:
         for verdict in (PASSED, FAILED, _WAIVED, INCOMPLETE, NOT_APPLICABLE):
-            labels: dict[str, str | None] = {"rule": rule.rule, "severity": rule.severity, "verdict": verdict}
-            yield Sample(CHECK_LIMITS, getattr(rule, attribute_of(verdict)), labels)
+            yield Sample(CHECK_LIMITS, getattr(rule, attribute_of(verdict)), (rule.rule, rule.severity, verdict))
     kinds = ((FAILED, result.failed), (_WAIVED, result.waived), (INCOMPLETE, result.incomplete))
     judged = [(verdict, one, _labels(one, snapshot)) for verdict, limits in kinds for one in limits]
     # A rule may be incomplete for several reasons, which its labels do not distinguish.
-    counted = Counter(tuple({**labels, "verdict": verdict}.items()) for verdict, _, labels in judged)
-    for labelled, number in counted.items():
-        yield Sample(CHECK_NOT_PASSED, number, dict(labelled))
+    counted = Counter((*labels, verdict) for verdict, _, labels in judged)
+    yield from (Sample(CHECK_NOT_PASSED, number, labels) for labels, number in counted.items())
     for _, one, labels in judged:  # the value of an incomplete limit is only its known part
         yield Sample(CHECK_VALUE, _number(one, one.value) if one.verdict == FAILED else None, labels)
         yield Sample(CHECK_BOUND, _number(one, one.bound), labels)
 
 
-def _labels(one: JudgedLimit, snapshot: ClusterSnapshot) -> dict[str, str | None]:
+def _labels(one: JudgedLimit, snapshot: ClusterSnapshot) -> tuple[str | None, ...]:
+    of_rule = (one.rule, one.limit, one.severity)
     if one.about == GROUP:
-        place = {"cluster": _cluster_of_group(snapshot, one.name), "topic": None, "group": one.name}
-    else:
-        cluster = _cluster_of_topics(snapshot, None if one.name is None else (one.name,))
-        place = {"cluster": cluster, "topic": one.name, "group": None}
-    return {**place, "rule": one.rule, "limit": one.limit, "severity": one.severity}
+        return _cluster_of_group(snapshot, one.name), None, one.name, *of_rule
+    return _cluster_of_topics(snapshot, None if one.name is None else (one.name,)), one.name, None, *of_rule
 
 
 def _number(one: JudgedLimit, value: object) -> float | None:
@@ -210,8 +203,8 @@ def _pipeline(result: PipelineResult) -> Iterator[Sample]:
     yield Sample(FLEET_NIGHT, datetime.combine(verdict.date, time(), UTC).timestamp())
     figures = {name: getattr(verdict, name) for name in FLEET_FIGURES}
     for what, number in {**figures, "silent": len(verdict.silent), "quarantined": len(result.quarantined)}.items():
-        yield Sample(FLEET, number, {"what": what})
-    yield from (Sample(FLEET_SILENT, 1, {"cluster": cluster}) for cluster in verdict.silent)
+        yield Sample(FLEET, number, (what,))
+    yield from (Sample(FLEET_SILENT, 1, (cluster,)) for cluster in verdict.silent)
 
 
 def _cluster_of_topics(snapshot: ClusterSnapshot, topics: Iterable[str] | None) -> str | None:
@@ -253,7 +246,7 @@ def _head(metric: Metric) -> tuple[str, ...]:
 
 
 def _line(sample: Sample) -> str:
-    given = ((label, sample.labels.get(label)) for label in sample.metric.labels)
+    given = zip(sample.metric.labels, sample.labels, strict=True)
     # `visible` leaves no line end, which the format would escape too.
     escaped = ((label, label_value(name).replace("\\", r"\\").replace('"', r"\"")) for label, name in given if name)
     labels = ",".join(f'{label}="{name}"' for label, name in escaped)

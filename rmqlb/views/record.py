@@ -1,17 +1,6 @@
 from collections.abc import Iterator, Sequence
 
-from rmqlb.model.recording import (
-    DIFFERENCES,
-    OUTCOMES,
-    ConsumerRecording,
-    OwnerChange,
-    QueueComparison,
-    QueueRecording,
-    RecordedInterval,
-    Recording,
-    RecordingComparison,
-    RecordingFigures,
-)
+from rmqlb.model import recording as model
 from rmqlb.model.result import ERROR, WARNING, annotated_figures, counted, named, of_all
 from rmqlb.views.columns import NOT_THERE, QUEUE_COLUMNS, Cell, Column, columns_from, columns_of, rows_of
 from rmqlb.views.numbers import about, duration, moment
@@ -19,7 +8,7 @@ from rmqlb.views.report import BETWEEN, Report, Section, first_places, labels, s
 from rmqlb.views.timeline import SYMBOLS, letter_styles, symbols, timeline_section
 
 _MOST_ROWS = 40
-_OUTCOMES = {outcome: outcome.replace("-", " ") for outcome in OUTCOMES}
+_OUTCOMES = {outcome: outcome.replace("-", " ") for outcome in model.OUTCOMES}
 _OUTCOMES |= {"other-owner": "with another owner", "not-yet": "not yet moved"}
 _ALIGNED = {
     "event-at": "the simulation's first event is set at --event-at",
@@ -29,7 +18,7 @@ _ALIGNED = {
 _ENDED = {"converged": "", "time": "", "interrupted": "interrupted, "}
 
 
-def recording_report(recording: Recording) -> Report:
+def recording_report(recording: model.Recording) -> Report:
     compared, changes, ids = recording.comparison, _changes(recording), recording.client_ids
     differences, comparison = (None, None) if compared is None else _comparison(compared)
     first = () if differences is None or not differences.rows else (differences,)
@@ -42,13 +31,13 @@ def recording_report(recording: Recording) -> Report:
     return Report("rmqlb/record", recording, facts, sections, names, tables=tables, grave=grave, closing=closing)
 
 
-def _facts(recording: Recording) -> tuple[str, ...]:
+def _facts(recording: model.Recording) -> tuple[str, ...]:
     compared = recording.comparison
     against = () if compared is None else (f"  {_against(compared)}",)
     return f"{recording.group}: {'; '.join(_verdict(recording))}", *against, f"  {BETWEEN.join(_looked(recording))}"
 
 
-def _gravity(recording: Recording) -> str:
+def _gravity(recording: model.Recording) -> str:
     f, compared = recording.figures, recording.comparison
     if f.unassigned or f.duplicate_owners or (compared is not None and compared.other_owner):
         return ERROR
@@ -56,7 +45,7 @@ def _gravity(recording: Recording) -> str:
     return WARNING if unsure or (compared is not None and compared.differences) else "inOrder"
 
 
-def _settings(recording: Recording) -> tuple[str, ...]:
+def _settings(recording: model.Recording) -> tuple[str, ...]:
     strategy = "" if recording.strategy is None else f"; consumers report {recording.strategy}"
     lines = [f"times count from {recording.started_at}, the response to the first sample{strategy}"]
     lines.append("changes happen between two samples; a change and its reversal between two samples are not observed")
@@ -66,7 +55,7 @@ def _settings(recording: Recording) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def _verdict(recording: Recording) -> Iterator[str]:
+def _verdict(recording: model.Recording) -> Iterator[str]:
     f = recording.figures
     if f.changed:
         yield f"{of_all(f.changed, f.queues)} changed {'owner' if f.changed == 1 else 'owners'}"
@@ -97,7 +86,7 @@ def _verdict(recording: Recording) -> Iterator[str]:
     yield f"converged{how}{most}"
 
 
-def _looked(recording: Recording) -> Iterator[str]:
+def _looked(recording: model.Recording) -> Iterator[str]:
     f = recording.figures
     failed = f", {f.failed_samples} failed" if f.failed_samples else ""
     yield (
@@ -113,9 +102,9 @@ def _looked(recording: Recording) -> Iterator[str]:
         yield f"{named(consumer.client_id for consumer in silent)} did not answer for up to {about(longest)}"
 
 
-def _against(compared: RecordingComparison) -> str:
+def _against(compared: model.RecordingComparison) -> str:
     parts = [f"{of_all(compared.count('as-predicted'), compared.compared)} as {compared.file} predicts"]
-    for outcome in OUTCOMES:
+    for outcome in model.OUTCOMES:
         queues = [queue for queue in compared.queues if queue.outcome == outcome]
         if queues and outcome != "as-predicted":  # with the queue that is furthest beside the prediction
             first = max(queues, key=lambda queue: queue.beside_ms)
@@ -127,9 +116,9 @@ def _against(compared: RecordingComparison) -> str:
     return "; ".join(parts)
 
 
-def _changes(recording: Recording) -> Section:
+def _changes(recording: model.Recording) -> Section:
     keys = "fromMs=from toMs=to change:text clientId=consumer:clients"
-    columns = columns_of(OwnerChange, keys, clientId=lambda change: (change.client_id,))
+    columns = columns_of(model.OwnerChange, keys, clientId=lambda change: (change.client_id,))
     rows = tuple(
         (*cells, queue.topic, queue.broker_name, queue.queue_id)
         for queue, change in recording.changes
@@ -140,29 +129,29 @@ def _changes(recording: Recording) -> Section:
     return Section("changes", title, shown, rows, heads=2, brief=brief, chosen=chosen, audience="scripts")
 
 
-def _consumers(found: Sequence[ConsumerRecording]) -> Section:
+def _consumers(found: Sequence[model.ConsumerRecording]) -> Section:
     letters = symbols([each.client_id for each in found])
     events = {each.client_id: _events(each) for each in found}
     keys = "clientId=consumer queuesBefore=before queuesAfter=after gained lost events:text?"
     columns = (
         Column("", "letter", styles=letter_styles(letters), of=lambda each: letters[each.client_id]),
-        *columns_of(ConsumerRecording, keys, events=lambda each: events[each.client_id]),
+        *columns_of(model.ConsumerRecording, keys, events=lambda each: events[each.client_id]),
     )
     brief = worst([each.gained + each.lost + len(each.changes) + len(each.silences) for each in found], _MOST_ROWS)
     return section_of("consumers", "consumers: queues before and after", columns, found, heads=2, brief=brief)
 
 
-def _events(each: ConsumerRecording) -> str:
+def _events(each: model.ConsumerRecording) -> str:
     parts = [(one.to_ms, f"{one.change} by {moment(max(one.to_ms, 0))}") for one in each.changes]
     parts += [(one.to_ms, f"no answer from {moment(one.from_ms)} to {moment(one.to_ms)}") for one in each.silences]
     return ", ".join(text for _, text in sorted(parts))
 
 
-def _queues(queues: Sequence[QueueRecording]) -> Section:
+def _queues(queues: Sequence[model.QueueRecording]) -> Section:
     columns = (
         *QUEUE_COLUMNS,
         *columns_of(
-            QueueRecording,
+            model.QueueRecording,
             "ownersBefore=before:clients ownersAfter=after:clients changes longestGapAtLeastMs=longest_gap,_at_least "
             "longestGapAtMostMs=at_most longestOverlapAtLeastMs=longest_overlap,_at_least "
             "longestOverlapAtMostMs=at_most",
@@ -173,8 +162,8 @@ def _queues(queues: Sequence[QueueRecording]) -> Section:
     return section_of("queues", "queues", columns, queues, heads=3, named_only=True, brief=brief)
 
 
-def _intervals(queues: Sequence[QueueRecording]) -> Section:
-    columns = columns_of(RecordedInterval, "fromMs=from toMs=to state:text owners:clients")
+def _intervals(queues: Sequence[model.QueueRecording]) -> Section:
+    columns = columns_of(model.RecordedInterval, "fromMs=from toMs=to state:text owners:clients")
     rows = tuple(
         (queue.topic, queue.broker_name, queue.queue_id, *row)
         for queue in queues
@@ -186,7 +175,7 @@ def _intervals(queues: Sequence[QueueRecording]) -> Section:
 _COMPARED = (
     *QUEUE_COLUMNS,
     *columns_of(
-        QueueComparison,
+        model.QueueComparison,
         "outcome ownersPredicted=predicted:clients ownersAfter=seen:clients "
         "predictedFromMs=predicted_from predictedToMs=to seenFromMs=seen_from seenToMs=to",
         outcome=lambda queue: _OUTCOMES[queue.outcome],
@@ -195,19 +184,19 @@ _COMPARED = (
 )
 
 
-def _comparison(compared: RecordingComparison) -> Iterator[Section]:
-    found = [queue for queue in compared.queues if queue.outcome in DIFFERENCES]
+def _comparison(compared: model.RecordingComparison) -> Iterator[Section]:
+    found = [queue for queue in compared.queues if queue.outcome in model.DIFFERENCES]
     title = "queues that differ from the prediction"
     yield section_of("differences", title, _COMPARED, found, heads=3, first=_MOST_ROWS)
     title = "queues: predicted and observed"
     yield section_of("comparison", title, _COMPARED, compared.queues, heads=3, named_only=True)
 
 
-def _summary(figures: RecordingFigures) -> Section:
+def _summary(figures: model.RecordingFigures) -> Section:
     columns = columns_from("figure= shown=value name/hidden value:number/hidden")
     keys = dict(zip(figures.__struct_fields__, figures.__struct_encode_fields__, strict=True))
     rows: list[tuple[Cell, ...]] = [("queues", str(figures.queues), "queues", figures.queues)]
-    for name, figure in annotated_figures(RecordingFigures).items():
+    for name, figure in annotated_figures(model.RecordingFigures).items():
         value = getattr(figures, name)
         shown = "not converged" if value is None else duration(value) if name.endswith("_ms") else str(value)
         rows.append((figure.what, shown, keys[name], value))

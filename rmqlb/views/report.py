@@ -26,7 +26,6 @@ Audience = Literal["all", "screen", "scripts"]
 
 
 def format_of(text: str) -> str:
-    """The format's own name, as it is typed or configured."""
     return _ALSO.get(text.lower(), text.lower())
 
 

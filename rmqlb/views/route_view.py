@@ -4,21 +4,15 @@ from typing import Annotated
 
 from msgspec import Struct
 
+from rmqlb.model.group import Seen
 from rmqlb.model.message_queue import QueueName, span
 from rmqlb.model.result import counted
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.snapshot import RouteSighting
 from rmqlb.views.columns import Column, columns_from, rows_of
-from rmqlb.views.report import Report, Rows, Section, utc_text
+from rmqlb.views.report import Report, Rows, Section
 
 _PERMS = ((4, "R"), (2, "W"), (1, "X"))
-
-
-class RouteSeen(Struct, frozen=True):
-    """Where and when a route was seen."""
-
-    where: Annotated[str, "in words"]
-    at: Annotated[str | None, "ISO-8601 in UTC; null when the source does not report it"]
 
 
 class RouteBroker(Struct, frozen=True, rename="camel"):
@@ -42,7 +36,7 @@ class TopicRoute(Struct, frozen=True, rename="camel"):
     topic: Annotated[str, "its name"]
     order_topic_conf: Annotated[str | None, "the order configuration, where there is one"]
     is_static: Annotated[bool, "it is a static (logical) topic"]
-    seen: Annotated[RouteSeen, "where and when"]
+    seen: Annotated[Seen, "where and when"]
     brokers: Annotated[tuple[RouteBroker, ...], "by name"]
     writable_queues: Annotated[tuple[QueueName, ...], "what producers pick from, in their order"]
     readable_queues: Annotated[tuple[QueueName, ...], "what consumers share out, in their order"]
@@ -55,14 +49,13 @@ class Routes(Struct, frozen=True):
 
 
 def _topic(sighting: RouteSighting) -> TopicRoute:
-    route, seen = sighting.route, sighting.seen
+    route = sighting.route
     writable, readable = (
         tuple(QueueName(queue.broker_name, queue.queue_id) for queue in queues)
         for queues in (route.publish_queues(), route.subscribe_queues())
     )
-    where = RouteSeen(seen.where, utc_text(seen.at))
     order, brokers = route.order_topic_conf, tuple(_brokers(route))
-    return TopicRoute(route.topic, order, route.is_static, where, brokers, writable, readable)
+    return TopicRoute(route.topic, order, route.is_static, sighting.seen, brokers, writable, readable)
 
 
 def _brokers(route: TopicRouteData) -> Iterator[RouteBroker]:

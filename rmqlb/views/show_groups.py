@@ -1,13 +1,15 @@
 from collections.abc import Iterator, Sequence
 from functools import partial
+from itertools import islice
+from operator import attrgetter
 
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
-from rmqlb.model.diagnosis import CODES, Drain, GroupCounts, GroupFinding, Lagging
+from rmqlb.model.diagnosis import CODES, Drain, GroupCounts, GroupFinding, Lagging, QueueDrain
 from rmqlb.model.groups import STATUSES, ConsumerProcess, Consumers, ConsumersOfGroups, GroupLine, GroupState, Overview
-from rmqlb.model.message_queue import queue_ranges
+from rmqlb.model.message_queue import MessageQueue, queue_ranges
 from rmqlb.model.result import ERROR, INFO, at_least, counted, messages, named, of_all, rate_text
-from rmqlb.views.columns import Cell, Column, attribute_of, columns_from
+from rmqlb.views.columns import QUEUE_COLUMNS, Cell, Column, attribute_of, columns_from
 from rmqlb.views.formats.text import clip
 from rmqlb.views.numbers import about
 from rmqlb.views.of_groups import of_groups, statuses
@@ -16,6 +18,7 @@ from rmqlb.views.report import Report, Rows, Section, labels, section_of
 _OF_OWNERS = ("unassigned-queues", "duplicate-owners")
 _LONGEST = 80
 _RANGES = 3
+_SLOWEST = 5
 
 
 def strategies_text(state: GroupState) -> str:
@@ -46,18 +49,42 @@ def drain_text(drain: Drain | None) -> str | None:
     return least if least == about(most) else f"{least} to {about(most)}"
 
 
-def drain_sentence(drain: Drain | None) -> str | None:
-    if drain is None or drain.drains == "unknown" or drain.inflow_per_second is None:
+def drain_sentence(drain: Drain | None, slowest: Sequence[QueueDrain] = ()) -> str | None:
+    """When the lag is gone; `slowest` has the queues, if there are several samples."""
+    if drain is None:
+        return None
+    if drain.drains == "unknown":
+        return f"drain time unknown: {drain.reason}" if slowest else None
+    if drain.inflow_per_second is None:
         return None
     if drain.drains == "never":
         needed = drain.consumers_at_least
         reason = (drain.reason or "").replace("never at", "never drains at")
         return reason + (f"; needs at least {counted(needed, 'consumer')}" if needed else "")
     rates = f"inflow {rate_text(drain.inflow_per_second)}/s, consumption {rate_text(drain.consumed_per_second or 0)}/s"
-    return f"drains in {drain_text(drain)} ({rates})" if drain.drain_ms else f"keeps up ({rates})"
+    more = f"; {drain.reason}" if drain.reason else ""
+    return f"drains in {drain_text(drain)} ({rates}){more}" if drain.drain_ms else f"keeps up ({rates})"
 
 
-def _drain_columns(items: Sequence[GroupState] | Sequence[ConsumerProcess]) -> tuple[Column, ...]:
+def slowest_text(queues: Sequence[QueueDrain]) -> str | None:
+    """The queues that take the longest, in up to two groups with the same time.
+
+    >>> a, b = (QueueDrain("T", "a", n, None, 9, Drain("finite", 9_000, 8_000, 10_000)) for n in (0, 1))
+    >>> slowest_text([QueueDrain("T", "b", 0, None, 9, Drain("never")), a, b])
+    'slowest queues: T b 0 (never); T a 0-1 (8.0 s to 10.0 s)'
+    """
+    by_text: dict[str, list[MessageQueue]] = {}
+    for each in queues:
+        if each.drain.drain_ms != 0 and (text := drain_text(each.drain)) is not None:
+            by_text.setdefault(text, []).append(MessageQueue(each.topic, each.broker_name, each.queue_id))
+    parts = [f"{queue_ranges(own, _RANGES)} ({text})" for text, own in islice(by_text.items(), 2)]
+    return f"slowest queues: {'; '.join(parts)}" if parts else None
+
+
+_Drained = GroupState | ConsumerProcess | QueueDrain
+
+
+def _drain_columns(items: Sequence[_Drained]) -> tuple[Column, ...]:
     """Shown where earlier samples give some rates."""
     drains = [each.drain for each in items if each.drain is not None and each.drain.inflow_per_second is not None]
     is_known = any(drain_text(drain) for drain in drains)
@@ -68,9 +95,14 @@ def _drain_columns(items: Sequence[GroupState] | Sequence[ConsumerProcess]) -> t
     )
 
 
-def _of_drain(key: str, item: GroupState | ConsumerProcess) -> Cell:
+def _of_drain(key: str, item: _Drained) -> Cell:
     value: float | None = None if item.drain is None else getattr(item.drain, attribute_of(key))
     return value
+
+
+def lag_waits(lag_at_least: int | None, drain: Drain | None) -> bool:
+    """Messages wait, in its topics or to be retried."""
+    return bool(lag_at_least) or (drain is not None and (drain.drains == "never" or bool(drain.drain_ms)))
 
 
 def headline(findings: Sequence[GroupFinding], state: GroupState | GroupCounts, lagging: Lagging | None = None) -> str:
@@ -234,17 +266,17 @@ def consumers_report(result: Consumers | ConsumersOfGroups) -> Report:
 
 def _consumers_of_one(consumers: Consumers) -> Report:
     state, processes = consumers.overview, consumers.consumers
-    facts = (verdict(state, consumers.findings), *(f"  {fact}" for fact in _facts(state)))
+    facts = (verdict(state, consumers.findings), *(f"  {fact}" for fact in _facts(state, consumers.queues)))
     listed = labels(dict.fromkeys(each.client_id for each in processes))
     why = f"rmqlb diagnose -g {state.group} shows why; " if state.status in ("error", "warning") else ""
     more = f"{why}rmqlb show-owners -g {state.group} shows each queue and its owner"
     # Processes with one client ID differ by their address, or otherwise by their number.
     rows = Rows(("clientId", "address"), [({"address": str(_address(p) or at)}, p) for at, p in enumerate(processes)])
-    sections = (_consumers(processes),)
+    sections = (_consumers(processes), *([_queues(consumers.queues)] if consumers.queues else []))
     return Report("rmqlb/consumers", consumers, facts, sections, listed, rows, grave=state.status, more=more)
 
 
-def _facts(state: GroupState) -> Iterator[str]:
+def _facts(state: GroupState, drains: Sequence[QueueDrain]) -> Iterator[str]:
     topics = "topics unknown" if state.topics is None else f"topics {', '.join(state.topics)}"
     queues = "" if state.queues is None else f" ({counted(state.queues, 'queue')})"
     yield f"{topics}{queues}"
@@ -252,8 +284,8 @@ def _facts(state: GroupState) -> Iterator[str]:
     origin = {"reported": ", reported", "observed": ", fits the observed owners"}.get(state.strategy_origin or "", "")
     model = f"; {state.message_model}" if state.message_model else ""
     yield f"{strategy}{origin}; lag {lag_text(state)}{model}"
-    if state.lag_at_least and (drains := drain_sentence(state.drain)):
-        yield drains
+    if lag_waits(state.lag_at_least, state.drain) and (when := drain_sentence(state.drain, drains)):
+        yield when
 
 
 def _consumers(processes: Sequence[ConsumerProcess]) -> Section:
@@ -276,6 +308,29 @@ def _consumers(processes: Sequence[ConsumerProcess]) -> Section:
         Column("findings", "findings", "prose", spare=True, of=lambda one: _words(one.findings)),
     )
     return section_of("consumers", "consumers", columns, processes, heads=3)
+
+
+def _queues(queues: Sequence[QueueDrain]) -> Section:
+    columns = (
+        *QUEUE_COLUMNS,
+        Column("consumer", "owners", "owners"),
+        Column("lag", "lagText", "number", of=lambda one: None if one.lag is None else f"{one.lag:,}"),
+        Column("lag", "lag", "number", shown=False),
+        *_drain_columns(queues),
+        *(
+            Column(title, key, "number", fold=3, of=partial(_rate_of, title))
+            for title, key in (("inflow", "inflowText"), ("consumption", "consumptionText"))
+        ),
+        Column("why", "why", "prose", shown=False, of=attrgetter("drain.reason")),
+    )
+    waiting = tuple(at for at, each in enumerate(queues) if each.drain.drain_ms != 0)
+    section = section_of("queues", "queues, longest drain time first", columns, queues, heads=3)
+    return replace(section, brief=waiting[:_SLOWEST], named_only=not waiting)
+
+
+def _rate_of(title: str, one: QueueDrain) -> str | None:
+    rate = one.drain.inflow_per_second if title == "inflow" else one.drain.consumed_per_second
+    return None if rate is None else f"{rate_text(rate)}/s"
 
 
 def _words(names: Sequence[str] | None) -> str | None:

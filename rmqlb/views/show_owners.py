@@ -8,17 +8,9 @@ from msgspec.structs import replace
 from rmqlb.model.client_versions import sdks_text
 from rmqlb.model.owners import OwnersOfGroups, OwnersReport, OwnersSummary, QueueOwners, StrategyOwners
 from rmqlb.model.result import ERROR, INFO, WARNING, Severity, all_or_some, are, at_least, counted, have, named, of_all
+from rmqlb.views import queue_lists
 from rmqlb.views.columns import QUEUE_COLUMNS, Cell, Column, Kind, columns_from
 from rmqlb.views.of_groups import of_groups
-from rmqlb.views.queue_lists import (
-    OwnerLine,
-    Owners,
-    owner_lines,
-    owner_section,
-    pop_facts,
-    pop_title,
-    severity_of,
-)
 from rmqlb.views.report import BETWEEN, Report, Rows, Section, labels, section_of
 
 _ROOM = 24
@@ -60,7 +52,7 @@ def _report(report: OwnersReport, explained: bool) -> Report:
         popped = [(topic.topic, queue) for topic in report.pop_topics for queue in topic.queues or ()]
         columns = (*QUEUE_COLUMNS, Column("consumers that may read it", "consumers", "clients"))
         cells = tuple((topic, queue.broker_name, queue.queue_id, queue.consumers) for topic, queue in popped)
-        section = Section("pop", pop_title(report.pop_topics), columns, cells, heads=3)
+        section = Section("pop", queue_lists.pop_title(report.pop_topics), columns, cells, heads=3)
         rows += [({"topic": topic}, queue) for topic, queue in popped]
         if not report.hidden and (sections or cells):
             sections.insert(1, section)
@@ -111,7 +103,11 @@ def facts(report: OwnersReport) -> tuple[str, ...]:
     if report.strategies:
         lines[:0] = [(*_topics(report),), (*_strategies(report), *filter(None, [sdks_text(report.sdks)]))]
     headline = f"{report.group or 'a group'}{who}: {'; '.join(verdict)}"
-    return headline, *(f"  {BETWEEN.join(parts)}" for parts in lines if parts), *pop_facts(report.pop_topics)
+    return (
+        headline,
+        *(f"  {BETWEEN.join(parts)}" for parts in lines if parts),
+        *queue_lists.pop_facts(report.pop_topics),
+    )
 
 
 def _verdict(report: OwnersReport) -> Iterator[str]:
@@ -256,16 +252,18 @@ def _owners(report: OwnersReport) -> Section:
         found = queue.owners_observed if observed else queue.owners[strategy]
         return _UNKNOWN if found is None else found
 
-    def severity(owners: Owners) -> Severity | None:
-        return severity_of(owners[0], broadcasting=report.broadcasting)
+    def severity(owners: queue_lists.Owners) -> Severity | None:
+        return queue_lists.severity_of(owners[0], broadcasting=report.broadcasting)
 
-    lines = owner_lines((((owners(queue),), queue, queue.lag) for queue in report.queues), places, severity)
+    lines = queue_lists.owner_lines((((owners(queue),), queue, queue.lag) for queue in report.queues), places, severity)
     owning = {owner for line in lines for owner in line.owners[0]}
     if _UNKNOWN[0] not in owning:
-        lines += [OwnerLine(((client_id,),), (), None, INFO) for client_id in places if client_id not in owning]
+        lines += [
+            queue_lists.OwnerLine(((client_id,),), (), None, INFO) for client_id in places if client_id not in owning
+        ]
     title = "observed owners" if observed else f"owners that {strategy} predicts"
     column = ("observed owner" if observed else "predicted owner", _kind(report))
-    return owner_section("owners", title, {"owners": column}, lines, _ROOM)
+    return queue_lists.owner_section("owners", title, {"owners": column}, lines, _ROOM)
 
 
 def _mismatches(report: OwnersReport) -> Iterator[Section]:
@@ -273,11 +271,11 @@ def _mismatches(report: OwnersReport) -> Iterator[Section]:
     differ = [queue for queue in report.observed_queues if queue.owners[strategy] != queue.owners_observed]
     if differ and report.mixed_mismatches is None:
         queues = (((queue.owners[strategy], queue.owners_observed or ()), queue, queue.lag) for queue in differ)
-        lines = owner_lines(queues, {}, lambda _: WARNING)
+        lines = queue_lists.owner_lines(queues, {}, lambda _: WARNING)
         title = f"{counted(len(differ), 'queue')} whose observed owner {strategy} does not predict"
         columns: dict[str, tuple[str, Kind]] = {"predicted": ("predicted owner", "clients")}
         columns |= {"observed": ("observed owner", "owners")}
-        yield owner_section("mismatches", title, columns, lines, _ROOM_OF_MISMATCHES)
+        yield queue_lists.owner_section("mismatches", title, columns, lines, _ROOM_OF_MISMATCHES)
 
 
 def _kind(report: OwnersReport) -> Kind:

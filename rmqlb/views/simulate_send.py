@@ -3,29 +3,10 @@ from functools import partial
 from itertools import groupby
 from typing import Any
 
+from rmqlb.model import simulate_send as model
 from rmqlb.model.client_versions import ClientVersions
 from rmqlb.model.result import ERROR, WARNING, are, counted, messages, named
 from rmqlb.model.send_scenario import JAVA, Failure, Moment
-from rmqlb.model.simulate_send import (
-    Attempt,
-    BrokerSlice,
-    BrokerTally,
-    Estimate,
-    ExceptionKind,
-    FailureTaken,
-    HotKey,
-    LostMessage,
-    MessageException,
-    OtherProducer,
-    QueueTally,
-    SendReport,
-    SendResult,
-    SendTotals,
-    SendTrials,
-    Slice,
-    TimeSpread,
-    printed_part,
-)
 from rmqlb.views.columns import Cell, Column, columns_from, columns_of, rows_of
 from rmqlb.views.formats.palette import BAD
 from rmqlb.views.numbers import about, duration, number, percent
@@ -43,7 +24,7 @@ _NOTHING = "."
 
 
 def send_report(
-    report: SendReport, *, clients: Sequence[tuple[ClientVersions, int]] = (), trace: bool = False
+    report: model.SendReport, *, clients: Sequence[tuple[ClientVersions, int]] = (), trace: bool = False
 ) -> Report:
     """The report of a simulation; with `trace` people see each attempt.
 
@@ -55,11 +36,11 @@ def send_report(
     totals = (report.totals, *(each.totals for each in report.sdks))
     grave = send_gravity(max(totals, key=lambda each: (each.lost, each.failed_attempts)))
     sections = (*_comparisons(report, clients), *_messages(report, trace=trace), *_tables(report))
-    data = printed_part(report, SendResult)
+    data = model.printed_part(report, model.SendResult)
     return Report("rmqlb/send", data, facts, sections, grave=grave, closing=send_settings(report))
 
 
-def send_facts(report: SendReport) -> tuple[str, ...]:
+def send_facts(report: model.SendReport) -> tuple[str, ...]:
     totals, more = report.totals, len(report.failures) - MOST_FAILURES
     longest = () if totals.longest_send_ms is None else (f"longest send {about(totals.longest_send_ms)}",)
     return (
@@ -70,7 +51,7 @@ def send_facts(report: SendReport) -> tuple[str, ...]:
     )
 
 
-def send_gravity(totals: SendTotals) -> str:
+def send_gravity(totals: model.SendTotals) -> str:
     if totals.lost:
         return ERROR
     return WARNING if totals.failed_attempts or totals.duplicated or totals.not_store_ok else "inOrder"
@@ -80,11 +61,11 @@ def some_messages(number: int, of: int, what: str) -> str:
     return f"{number:,} of {messages(of)} {what} ({percent(number / of)})"
 
 
-def last_failed_ms(report: SendResult | OtherProducer) -> float | None:
+def last_failed_ms(report: model.SendResult | model.OtherProducer) -> float | None:
     return max((each.last_failed_ms for each in report.failures if each.last_failed_ms is not None), default=None)
 
 
-def _failing(report: SendReport) -> str:
+def _failing(report: model.SendReport) -> str:
     excluded = report.producer.exclude
     failing = named(f"{each.broker_name} {_kind(each)} {_window(each)}" for each in report.scenario.failures)
     if not excluded:
@@ -106,7 +87,7 @@ def _moment(moment: Moment) -> str:
     return f"message {moment.message}" if moment.message is not None else duration((moment.us or 0) / 1000)
 
 
-def _lost(totals: SendTotals) -> Iterator[str]:
+def _lost(totals: model.SendTotals) -> Iterator[str]:
     if not totals.messages:
         yield "no message is sent"
     elif totals.lost == totals.messages:
@@ -120,7 +101,7 @@ def _lost(totals: SendTotals) -> Iterator[str]:
         yield f"{totals.not_store_ok:,} stored, not SEND_OK"
 
 
-def _retries(report: SendReport) -> Iterator[str]:
+def _retries(report: model.SendReport) -> Iterator[str]:
     totals, last = report.totals, last_failed_ms(report)
     until = "" if last is None else f", the last at {about(last)}"
     if totals.retried:
@@ -131,7 +112,7 @@ def _retries(report: SendReport) -> Iterator[str]:
         yield "no attempt fails"
 
 
-def _taken(taken: FailureTaken, sdk: str) -> str:
+def _taken(taken: model.FailureTaken, sdk: str) -> str:
     if taken.began_ms is None:
         return f"{taken.broker_name}: the simulation ends before it fails"
     text = f"{taken.broker_name}: {counted(taken.failed, 'attempt')} failed"
@@ -149,18 +130,18 @@ def _taken(taken: FailureTaken, sdk: str) -> str:
     return text
 
 
-def _over_trials(trials: SendTrials) -> str:
+def _over_trials(trials: model.SendTrials) -> str:
     lost, longest = trials.lost_share, trials.longest_send_ms
     share = f"{percent(lost.mean)} of messages lost ({percent(lost.low)} to {percent(lost.high)})"
     sends = "" if longest is None else f"; longest send p95 {about(longest.p95_ms)}, max {about(longest.max_ms)}"
     return f"over {trials.trials} trials: {share}{sends}; this is the first of them"
 
 
-def send_settings(report: SendReport) -> tuple[str, ...]:
+def send_settings(report: model.SendReport) -> tuple[str, ...]:
     return (_producer(report), _client(report), *map(_failure, report.scenario.failures[:MOST_FAILURES]))
 
 
-def _producer(report: SendReport) -> str:
+def _producer(report: model.SendReport) -> str:
     producer = report.producer
     brokers = counted(len({queue.broker_name for queue in report.publish_queues}), "broker")
     per_second = producer.rate_per_second
@@ -177,7 +158,7 @@ def _producer(report: SendReport) -> str:
     )
 
 
-def _client(report: SendReport) -> str:
+def _client(report: model.SendReport) -> str:
     producer, scenario = report.producer, report.scenario
     if producer.sdk != JAVA:
         grpc = producer.sdk.partition("@")[0].endswith("-grpc")
@@ -207,54 +188,58 @@ def _failure(failure: Failure) -> str:
     return f"{text}; the NameServer drops it {when}"
 
 
-def _messages(report: SendReport, *, trace: bool) -> Iterator[Section]:
+def _messages(report: model.SendReport, *, trace: bool) -> Iterator[Section]:
     hidden = ("thread",) * (report.producer.threads == 1)
     keys = "message attempt thread atMs=at brokerName=broker queueId=queue outcome tookMs=took"
-    columns = columns_of(Attempt, keys, hidden=hidden)
+    columns = columns_of(model.Attempt, keys, hidden=hidden)
     yield section_of("attempts", "attempts", columns, report.attempts or (), heads=2, named_only=not trace)
     keys = "message thread atMs=at reason=lost_by exceptionClass=exception@exception.exception_class "
     keys += "responseCode=code brokersSent:text text"
-    columns = columns_of(LostMessage, keys, hidden=hidden, responseCode=lambda lost: _code(lost.exception), **_OF_LOST)
+    columns = columns_of(
+        model.LostMessage, keys, hidden=hidden, responseCode=lambda lost: _code(lost.exception), **_OF_LOST
+    )
     lost = report.lost_messages or ()
     yield section_of("lost", "lost messages", columns, lost, heads=1, named_only=not trace or not lost)
 
 
-def _code(exception: MessageException | ExceptionKind | None) -> str | None:
+def _code(exception: model.MessageException | model.ExceptionKind | None) -> str | None:
     return None if exception is None or exception.response_code is None else str(exception.response_code)
 
 
-def _first_line(lost: LostMessage | ExceptionKind) -> str | None:
-    text = lost.text if isinstance(lost, ExceptionKind) else None if lost.exception is None else lost.exception.text
+def _first_line(lost: model.LostMessage | model.ExceptionKind) -> str | None:
+    text = (
+        lost.text if isinstance(lost, model.ExceptionKind) else None if lost.exception is None else lost.exception.text
+    )
     return None if text is None else text.partition("\n")[0]
 
 
-def _brokers_sent(lost: LostMessage | ExceptionKind) -> str:
+def _brokers_sent(lost: model.LostMessage | model.ExceptionKind) -> str:
     return "(others)" if lost.brokers_sent is None else " ".join(lost.brokers_sent)
 
 
 _OF_LOST = {"brokersSent": _brokers_sent, "text": _first_line}
 
 
-def _tables(report: SendReport) -> Iterator[Section]:
+def _tables(report: model.SendReport) -> Iterator[Section]:
     stored: dict[str, list[int]] = {}
     for queue in report.queues:
         stored.setdefault(queue.broker_name, []).append(queue.stored)
     uneven = any(max(each) > min(each) + 2 and max(each) > _UNEVEN * min(each) for each in stored.values())
     hidden = [] if any(queue.picks != queue.attempts for queue in report.queues) else ["picks"]
-    columns = columns_of(QueueTally, f"brokerName=broker queueId=queue {_COUNTS}", hidden=hidden)
+    columns = columns_of(model.QueueTally, f"brokerName=broker queueId=queue {_COUNTS}", hidden=hidden)
     yield section_of("queues", "queues", columns, report.queues, heads=2, audience="all" if uneven else "scripts")
     if (keyed := report.keys) is not None:
         keys = "key messages share:share brokerName=broker queueId=queue"
-        columns = columns_of(HotKey, keys, share=lambda hot: hot.messages / keyed.messages)
+        columns = columns_of(model.HotKey, keys, share=lambda hot: hot.messages / keyed.messages)
         yield section_of("keys", f"hottest of {keyed.distinct} keys", columns, keyed.hottest, heads=1)
     hidden += [] if report.producer.latency_fault else ["isolations"]
     keys = f"brokerName=broker queues {_COUNTS} isolations isolatedMs=left_out_for?"
-    columns = columns_of(BrokerTally, keys, hidden=hidden)
+    columns = columns_of(model.BrokerTally, keys, hidden=hidden)
     yield section_of("brokers", "brokers", columns, report.brokers, heads=1)
     yield _timeline(report)
     columns = (
-        *columns_of(Slice, "fromMs=from toMs=to"),
-        *columns_of(BrokerSlice, "brokerName=broker attempts failed isolatedMs=isolated_for"),
+        *columns_of(model.Slice, "fromMs=from toMs=to"),
+        *columns_of(model.BrokerSlice, "brokerName=broker attempts failed isolatedMs=isolated_for"),
         Column("lost in all", "lost", "number"),
     )
     slices = [(each, broker) for each in report.timeline for broker in each.brokers]
@@ -264,22 +249,24 @@ def _tables(report: SendReport) -> Iterator[Section]:
         yield _failures(report)
     if report.exceptions:
         keys = "messages exceptionClass=exception responseCode=code:text cause/1 brokersSent:text/3 "
-        columns = columns_of(ExceptionKind, keys + "text=text_of_the_first:prose/2", responseCode=_code, **_OF_LOST)
+        columns = columns_of(
+            model.ExceptionKind, keys + "text=text_of_the_first:prose/2", responseCode=_code, **_OF_LOST
+        )
         yield section_of("exceptions", "exceptions of lost messages", columns, report.exceptions, heads=1)
     if report.trials:
         yield from _trials(report.trials)
     yield _totals(report.totals)
 
 
-def _failures(report: SendReport) -> Section:
+def _failures(report: model.SendReport) -> Section:
     kinds = dict(zip(map(id, report.failures), map(_kind, report.scenario.failures), strict=True))
 
-    def first_after(taken: FailureTaken) -> float | None:
+    def first_after(taken: model.FailureTaken) -> float | None:
         unknown = taken.first_failed_ms is None or taken.began_ms is None
         return None if unknown else (taken.first_failed_ms or 0) - (taken.began_ms or 0)
 
     columns = columns_of(
-        FailureTaken,
+        model.FailureTaken,
         "brokerName=broker failure beganMs=from endedMs=to failed firstFailedAfterMs=first_after:ms "
         "lastFailedMs=last_at isolatedAfterMs=isolated_after isolatedBy=by usedAgainAfterMs=used_again_after",
         failure=lambda taken: kinds[id(taken)],
@@ -290,7 +277,7 @@ def _failures(report: SendReport) -> Section:
     return section_of("failures", "failures", columns, report.failures, heads=2, audience=audience)
 
 
-def _timeline(report: SendReport, length: int = _STRIP) -> Section:
+def _timeline(report: model.SendReport, length: int = _STRIP) -> Section:
     """One character per slice, or for several neighbours together; unasked only if something happens in it."""
     step = -(-len(report.timeline) // min(max(length, 1), _STRIP)) or 1
     slices = [report.timeline[place : place + step] for place in range(0, len(report.timeline), step)]
@@ -312,11 +299,11 @@ def _timeline(report: SendReport, length: int = _STRIP) -> Section:
     return Section("timeline", title, columns, tuple(rows), draw=draw, named_only=_is_calm(report))
 
 
-def _is_calm(report: SendReport) -> bool:
+def _is_calm(report: model.SendReport) -> bool:
     return not (report.failures or report.totals.failed_attempts or report.totals.lost)
 
 
-def _character(slices: Sequence[Slice], place: int) -> str:
+def _character(slices: Sequence[model.Slice], place: int) -> str:
     brokers = [each.brokers[place] for each in slices]
     attempts, failed = sum(broker.attempts for broker in brokers), sum(broker.failed for broker in brokers)
     if attempts or failed:
@@ -325,7 +312,7 @@ def _character(slices: Sequence[Slice], place: int) -> str:
     return "-" if isolated * 2 > slices[-1].to_ms - slices[0].from_ms else _NOTHING
 
 
-def _totals(totals: SendTotals) -> Section:
+def _totals(totals: model.SendTotals) -> Section:
     times = {
         "time in failed attempts": totals.failing_ms,
         "longest send": totals.longest_send_ms,
@@ -348,7 +335,7 @@ def _totals(totals: SendTotals) -> Section:
     return Section("totals", "totals", columns, tuple(rows.items()), heads=1, audience="scripts")
 
 
-def _comparisons(report: SendReport, clients: Sequence[tuple[ClientVersions, int]]) -> Iterator[Section]:
+def _comparisons(report: model.SendReport, clients: Sequence[tuple[ClientVersions, int]]) -> Iterator[Section]:
     columns = _compared(report)
     if report.sdks:
         keys = columns_from("sdk=SDK profile=rules_of/3")
@@ -370,22 +357,22 @@ def _comparisons(report: SendReport, clients: Sequence[tuple[ClientVersions, int
         yield Section("clients", "client versions, newest first", shown, tuple(rows), heads=1)
 
 
-def _compared(report: SendReport) -> tuple[Column, ...]:
+def _compared(report: model.SendReport) -> tuple[Column, ...]:
     """The columns that compare producers; times of failures are those of the first failure."""
 
-    def first(name: str) -> Callable[[OtherProducer], Any]:
+    def first(name: str) -> Callable[[model.OtherProducer], Any]:
         return lambda producer: getattr(producer.failures[0], name) if producer.failures else None
 
-    def left_by(producer: OtherProducer) -> Cell:
+    def left_by(producer: model.OtherProducer) -> Cell:
         return "never" if producer.failures and _never_left(producer.failures[0]) else first("isolated_by")(producer)
 
-    def share(broker_name: str, producer: OtherProducer) -> float | None:
+    def share(broker_name: str, producer: model.OtherProducer) -> float | None:
         return next((each.share for each in producer.brokers if each.broker_name == broker_name), None)
 
     failing, names = bool(report.failures), [broker.broker_name for broker in report.brokers]
     hidden = () if failing else ("lastFailedMs", "isolatedAfterMs", "isolatedBy", "usedAgainAfterMs")
     return (
-        *columns_of(SendTotals, "stored/hidden lost failedAttempts=failed retries/4", path="totals"),
+        *columns_of(model.SendTotals, "stored/hidden lost failedAttempts=failed retries/4", path="totals"),
         *columns_from(
             "longestSendMs=longest_send:ms/2@totals.longest_send_ms lastFailedMs=last_failed_at:ms "
             "isolatedAfterMs=leaves_after:ms isolatedBy=by usedAgainAfterMs=used_again_after:ms/1",
@@ -402,11 +389,11 @@ def _compared(report: SendReport) -> tuple[Column, ...]:
     )
 
 
-def _never_left(taken: FailureTaken) -> bool:
+def _never_left(taken: model.FailureTaken) -> bool:
     return bool(taken.failed) and taken.isolated_ms is None
 
 
-def _sdk_facts(sdks: Sequence[OtherProducer]) -> Iterator[str]:
+def _sdk_facts(sdks: Sequence[model.OtherProducer]) -> Iterator[str]:
     """For each failing broker, the SDKs that never leave it, then those that lose messages before they leave."""
     by_loss = sorted(sdks, key=lambda each: each.totals.lost)
     for place, failure in enumerate(sdks[0].failures):
@@ -420,13 +407,13 @@ def _sdk_facts(sdks: Sequence[OtherProducer]) -> Iterator[str]:
             yield f"producers of every SDK leave {failure.broker_name}"
 
 
-def _with_loss(producer: OtherProducer) -> str:
+def _with_loss(producer: model.OtherProducer) -> str:
     name = "java without latency fault" if producer.sdk == JAVA and not producer.latency_fault else producer.sdk
     return name + (f" ({producer.totals.lost:,} lost)" if producer.totals.lost else "")
 
 
-def _trials(trials: SendTrials) -> Iterator[Section]:
-    figures: list[tuple[str, Estimate | None, Callable[[float], str]]] = [
+def _trials(trials: model.SendTrials) -> Iterator[Section]:
+    figures: list[tuple[str, model.Estimate | None, Callable[[float], str]]] = [
         *((f"share of {name}", share, percent) for name, share in trials.shares.items()),
         ("attempts per message", trials.attempts, number),
         ("lost messages", trials.lost_messages, number),
@@ -447,7 +434,7 @@ def _trials(trials: SendTrials) -> Iterator[Section]:
     ended = ", stopped early" if trials.stopped_early else ""
     title = f"{trials.trials} trials of {number(trials.messages.mean)} messages{ended}, 95% intervals"
     yield Section("trials", title, columns_from("figure=:text mean low high", "number"), rows, heads=1)
-    times = columns_of(TimeSpread, "meanMs=mean p50Ms=p50 p95Ms=p95 maxMs=max")
+    times = columns_of(model.TimeSpread, "meanMs=mean p50Ms=p50 p95Ms=p95 maxMs=max")
     spreads = [
         ("longest send", trials.trials, trials.longest_send_ms),
         *((f"{each.broker_name} isolated after", each.isolated, each.until_isolated) for each in trials.failures),

@@ -6,19 +6,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from rmqlb.model import sweep_failures as model
 from rmqlb.model.policy import LIMITS
 from rmqlb.model.result import SEVERITIES, counted, messages, named
-from rmqlb.model.sweep_failures import (
-    LOSS_KINDS,
-    BrokenAlready,
-    Counterexample,
-    FailureSweep,
-    GroupOutcome,
-    GroupWorst,
-    Loss,
-    TopicWorst,
-    Worst,
-)
 from rmqlb.views.check import allowed_text, amount_text
 from rmqlb.views.columns import Cell, Column, attribute_of, columns_from
 from rmqlb.views.numbers import number
@@ -36,7 +26,7 @@ _LIMIT_COLUMNS = columns_from(
 _SIGN = Column("", "severity", "sign")
 
 
-def sweep_report(sweep: FailureSweep) -> Report:
+def sweep_report(sweep: model.FailureSweep) -> Report:
     broken_columns = (_SIGN, *_LIMIT_COLUMNS, Column("rule", "rule"))
     sections = (
         *_counterexamples(sweep.counterexamples),
@@ -54,7 +44,7 @@ def sweep_report(sweep: FailureSweep) -> Report:
     return Report("rmqlb/sweep-failures", sweep, tuple(_facts(sweep)), sections, grave=grave)
 
 
-def _facts(sweep: FailureSweep) -> Iterator[str]:
+def _facts(sweep: model.FailureSweep) -> Iterator[str]:
     c = sweep.cases
     if sweep.nothing_judged:
         yield "nothing could be judged: data is missing for all topics and all groups with shared queues"
@@ -62,7 +52,7 @@ def _facts(sweep: FailureSweep) -> Iterator[str]:
         return
     yield _verdict(sweep)
     numbers = Counter(loss.kind for loss in sweep.losses)
-    kinds = ", ".join(counted(numbers[kind], kind) for kind in LOSS_KINDS if numbers[kind])
+    kinds = ", ".join(counted(numbers[kind], kind) for kind in model.LOSS_KINDS if numbers[kind])
     pairs = f" and {_many(c.pairs, 'pair')}" if sweep.most_losses > 1 else ""
     yield f"  tried {c.tried:,} of {_many(c.all, 'case')}: {c.singles:,} single ({kinds}){pairs}"
     if sweep.broken_already:
@@ -73,7 +63,7 @@ def _facts(sweep: FailureSweep) -> Iterator[str]:
         yield f"  {counted(sweep.waived, 'counterexample')} waived"
 
 
-def _verdict(sweep: FailureSweep) -> str:
+def _verdict(sweep: model.FailureSweep) -> str:
     c = sweep.cases
     cases = _many(c.all, "case") if c.tried == c.all else f"{c.tried:,} tried cases"
     if not c.broken:
@@ -85,7 +75,7 @@ def _verdict(sweep: FailureSweep) -> str:
     return f"{broken}; worst: without {_losses_text(first.losses)}, {_breaks(first)}"
 
 
-def _left_out(sweep: FailureSweep) -> Iterator[str]:
+def _left_out(sweep: model.FailureSweep) -> Iterator[str]:
     whole = [each for each in sweep.unjudged if each.limit is None]
     if whole:
         names = named(f"{each.about} {each.name}" for each in whole)
@@ -103,7 +93,7 @@ def _many(number: int, noun: str) -> str:
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
-def _losses_text(losses: Sequence[Loss]) -> str:
+def _losses_text(losses: Sequence[model.Loss]) -> str:
     """The losses in words.
 
     >>> _losses_text([Loss("broker", "a"), Loss("master", "b")])
@@ -112,13 +102,13 @@ def _losses_text(losses: Sequence[Loss]) -> str:
     return " and ".join(f"{'master of' if loss.kind == 'master' else loss.kind} {loss.name}" for loss in losses)
 
 
-def _breaks(one: BrokenAlready) -> str:
+def _breaks(one: model.BrokenAlready) -> str:
     unit = LIMITS[one.limit].unit
     value = amount_text(unit, one.value, one.bound)
     return f"{one.about} {one.name}: {one.limit} is {value} ({allowed_text(unit, one.bound)})"
 
 
-def _counterexamples(found: Sequence[Counterexample]) -> tuple[Section, ...]:
+def _counterexamples(found: Sequence[model.Counterexample]) -> tuple[Section, ...]:
     figures = columns_from(
         "cases moved lagMoved rule:text command:text gapCommand:text",
         "number",
@@ -131,14 +121,14 @@ def _counterexamples(found: Sequence[Counterexample]) -> tuple[Section, ...]:
     table = replace(_table("counterexamples", title, columns, found), audience="scripts")
     if not found:
         return (table,)
-    by_losses: dict[tuple[Loss, ...], list[Counterexample]] = {}
+    by_losses: dict[tuple[model.Loss, ...], list[model.Counterexample]] = {}
     for one in found:
         by_losses.setdefault(one.losses, []).append(one)
     blocks = tuple(map(_block, by_losses.values()))
     return (replace(table, audience="screen", blocks=blocks, brief=first_places(len(blocks), _MOST_SHOWN)), table)
 
 
-def _block(broken: Sequence[Counterexample]) -> Block:
+def _block(broken: Sequence[model.Counterexample]) -> Block:
     first = broken[0]
     lines = tuple((_breaks(one), f"one of {one.cases:,} similar cases" if one.cases > 1 else "") for one in broken)
     parts = [
@@ -150,7 +140,7 @@ def _block(broken: Sequence[Counterexample]) -> Block:
     return Block(tuple(parts), first.severity, f"without {_losses_text(first.losses)}")
 
 
-def _left(one: Counterexample) -> str:
+def _left(one: model.Counterexample) -> str:
     if one.group is not None:
         return ", ".join(_group_left(one.group))
     if one.topic is None:
@@ -159,7 +149,7 @@ def _left(one: Counterexample) -> str:
     return f"{brokers} left, {counted(one.topic.writable_queues, 'writable queue')}"
 
 
-def _group_left(o: GroupOutcome) -> Iterator[str]:
+def _group_left(o: model.GroupOutcome) -> Iterator[str]:
     if not o.consumers:
         yield f"no consumer left, {counted(o.queues, 'queue')} unassigned"
         return
@@ -193,7 +183,7 @@ def _table(name: str, title: str, columns: Sequence[Column], items: Sequence[obj
 
 def _figure(title: str, key: str, fold: int = 0) -> tuple[Column, Column]:
 
-    def of(worst: object, show: Callable[[Worst], Cell]) -> Cell:
+    def of(worst: object, show: Callable[[model.Worst], Cell]) -> Cell:
         found = getattr(worst, attribute_of(key))
         return None if found is None else show(found)
 
@@ -203,7 +193,7 @@ def _figure(title: str, key: str, fold: int = 0) -> tuple[Column, Column]:
     )
 
 
-def _groups(groups: Sequence[GroupWorst]) -> Section:
+def _groups(groups: Sequence[model.GroupWorst]) -> Section:
     columns = (
         *columns_from("group:text consumers/5 queues/6 cases/3 broken=break_a_limit", "number"),
         *_figure("unassigned", "unassigned"),
@@ -217,7 +207,7 @@ def _groups(groups: Sequence[GroupWorst]) -> Section:
     return _table("groups", "groups, each figure in its worst case", columns, groups, heads=1, first=_MOST_ROWS)
 
 
-def _topics(topics: Sequence[TopicWorst]) -> Section:
+def _topics(topics: Sequence[model.TopicWorst]) -> Section:
     columns = (
         *columns_from("topic writableBrokers:number"),
         *_figure("fewest left", "leastWritable"),
@@ -234,7 +224,7 @@ _LOSSES = columns_from(
 )
 
 
-def _summary(sweep: FailureSweep) -> Section:
+def _summary(sweep: model.FailureSweep) -> Section:
     c = sweep.cases
     figures = {
         "cases": c.all,

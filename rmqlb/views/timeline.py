@@ -22,21 +22,8 @@ from rmqlb.views.numbers import duration, moment
 from rmqlb.views.report import Section, worst
 
 SYMBOLS = ascii_letters + digits
-_STATES: dict[KnownState, str] = {
-    "unassigned": " ",
-    "duplicate-owners": "!",
-    "outage": "#",
-    "gone": ".",
-    "unknown": "?",
-}
-_BADNESS: dict[KnownState, int] = {
-    "one": 0,
-    "unknown": 1,
-    "gone": 2,
-    "outage": 3,
-    "unassigned": 4,
-    "duplicate-owners": 5,
-}
+_WORSE: tuple[KnownState, ...] = ("one", "unknown", "gone", "outage", "unassigned", "duplicate-owners")
+_SIGNS: dict[KnownState, str] = dict(zip(_WORSE, "=?.# !", strict=True))
 _ROUND = (10, 12, 15, 20, 25, 30, 40, 50, 60, 80)
 _LEAD = 12  # the time before the first event is this part of the time after it
 
@@ -93,7 +80,7 @@ def character(interval: AnyInterval, letters: Mapping[str, str] | None) -> str:
     """
     if interval.state in ("one", "duplicate-owners") and letters is None:
         return str(len(interval.owners)) if len(interval.owners) < 10 else "+"
-    return letters[interval.owners[0]] if letters and interval.state == "one" else _STATES[interval.state]
+    return letters[interval.owners[0]] if letters and interval.state == "one" else _SIGNS[interval.state]
 
 
 def begin_of(report: OverTime) -> int:
@@ -121,7 +108,7 @@ def strips(report: OverTime, edges: Sequence[int], *, fold: bool) -> list[Strip]
     def badness(interval: AnyInterval) -> int:
         """With BROADCASTING fewer owners are worse."""
         is_owned = interval.state in ("one", "duplicate-owners")
-        return -len(interval.owners) if report.broadcasting and is_owned else _BADNESS[interval.state]
+        return -len(interval.owners) if report.broadcasting and is_owned else _WORSE.index(interval.state)
 
     for timeline in report.queues:
         slices = _slices(timeline.intervals, edges, badness)
@@ -237,7 +224,6 @@ def time_ruler(edges: Sequence[int]) -> str:
 
 
 def ruler(width: int, labels: Iterable[tuple[int, str]]) -> str:
-    """Labels at their places, as many as fit."""
     drawn = ""
     for place, label in labels:
         if place >= len(drawn) + bool(drawn) and place + len(label) <= width:

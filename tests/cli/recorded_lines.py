@@ -5,8 +5,6 @@ group g on topics with 3 queues, whose keys are below, `= name by command` what 
 argument, and `<x*300>` a character so many times.
 """
 
-from __future__ import annotations
-
 import re
 import shlex
 from pathlib import Path
@@ -19,15 +17,11 @@ from tests.support.builders import snapshot_text
 from .run import EXAMPLE, RECORDING, ROOT, SKEWED, Ran, run
 
 _PATHS = {
-    "EXAMPLE": EXAMPLE,
-    "SKEWED": SKEWED,
-    "RECORDING": RECORDING,
-    "POLICY": str(ROOT / "examples" / "policy.yaml"),
-    "LATER": str(ROOT / "examples" / "cluster-later.json"),
-    "FOUR_GROUPS": str(ROOT / "examples" / "four-groups.yaml"),
+    "EXAMPLE": EXAMPLE, "SKEWED": SKEWED, "RECORDING": RECORDING, "POLICY": str(ROOT / "examples" / "policy.yaml"),
+    "LATER": str(ROOT / "examples" / "cluster-later.json"), "FOUR_GROUPS": str(ROOT / "examples" / "four-groups.yaml"),
     "FAULTS": str(ROOT / "examples" / "faults.json"),
     "FAULTS_BEFORE": str(ROOT / "examples" / "faults-before.json"),
-}
+}  # fmt: skip
 
 
 class Line(NamedTuple):

@@ -1,7 +1,5 @@
 """rmqlb on a terminal of its own, whose screen can be read and whose keys can be pressed."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import pty
@@ -48,13 +46,9 @@ class OnTerminal:
         written = slave if stdout is None else os.open(stdout, os.O_WRONLY | os.O_CREAT)
         usual = {"TERM": "xterm-256color", "PYTHONPATH": str(ROOT)}
         self._child = subprocess.Popen(
-            [sys.executable, "-c", _IN_FOREGROUND, *(program or command(*args))],
-            stdin=slave,
-            stdout=written,
-            stderr=slave,
-            cwd=ROOT,
-            env=environment(usual | dict(env or {})),
-        )
+            [sys.executable, "-c", _IN_FOREGROUND, *(program or command(*args))], stdin=slave, stdout=written,
+            stderr=slave, cwd=ROOT, env=environment(usual | dict(env or {})),
+        )  # fmt: skip
         for descriptor in {slave, written}:
             os.close(descriptor)
 

@@ -5,8 +5,6 @@
 `shows` and `hides` are of stdout, `says` and `omits` of stderr, `finds` and `lacks` of the codes of findings.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable
@@ -34,12 +32,7 @@ HOW: dict[str, Callable[[Any, Any], bool]] = {
 }
 
 
-SPOKEN = {
-    "shows": ("stdout", True),
-    "hides": ("stdout", False),
-    "says": ("stderr", True),
-    "omits": ("stderr", False),
-}
+SPOKEN = {"shows": ("stdout", True), "hides": ("stdout", False), "says": ("stderr", True), "omits": ("stderr", False)}
 
 
 def at(value: Any, steps: list[str]) -> Any:

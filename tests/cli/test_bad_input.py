@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import gzip
 import json
 import os
@@ -115,17 +113,13 @@ def test_in_json_bad_input_is_one_object_on_stderr(bad: Bad, folder: Path) -> No
 def test_a_process_ends_the_same_way_and_says_that_an_argument_is_no_text(folder: Path) -> None:
     must_end(start(*ALL[0].line.words(folder)), ALL[0], folder)
     assert error_of(start(PLAN, b"--group", b"a\xff\xfe").stderr) == (
-        "an argument is not UTF-8 text: a\\udcff\\udcfe",
-        "usage",
-        None,
-    )
+        "an argument is not UTF-8 text: a\\udcff\\udcfe", "usage", None,
+    )  # fmt: skip
 
 
 @every_case("flags", [("-o", "json"), ("-ojson",), ("--output", "json"), ("--output=json",)])
 @every_case("wrong", ["--bogus", "--add=-1"])
-def test_json_is_asked_for_in_every_spelling_even_of_a_line_that_cannot_be_parsed(
-    flags: tuple[str, ...], wrong: str
-) -> None:
+def test_json_is_asked_for_in_every_spelling_even_of_a_line_that_is_wrong(flags: tuple[str, ...], wrong: str) -> None:
     ran = run(PLAN, "-s", EXAMPLE, wrong, *flags)
     assert json.loads(ran.stderr)["error"]["exitCode"] == ran.code == USAGE
 

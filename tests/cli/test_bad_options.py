@@ -4,8 +4,6 @@ An error is one line that names the option or what was typed, perhaps a hint, an
 A command or an option that is new is in the table by itself; a metavar that is new makes it red until it is known here.
 """
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +14,7 @@ from rmqlb.cli.exit_codes import ExitCode
 from rmqlb.cli.help_text import known_values
 from rmqlb.views.explanations import explanations
 from tests.support.mismatches import every_case
-from tests.test_golden import BASIC, SMALL
+from tests.test_golden import BASIC
 from tools.manual.tree import CommandPage, OptionPage, command_tree
 
 from .run import EXAMPLE, ROOT, error_of, instead, run
@@ -32,7 +30,7 @@ GROUP… TOPIC… SEVERITY CODE COMMAND FORMAT SHARE N..M DAYS LIMIT=N SDK[@VERS
 """Metavars of which no text is right."""
 BY_METAVAR = {
     **dict.fromkeys((*NONSENSE.split(), "'VERB WHO@TIME'"), "nonsense"),
-    **dict.fromkeys(["A", "B", "FILE", "FILE|-", "URL|FILE|-", "DIR", "PATH…"], NOWHERE),
+    **dict.fromkeys(["A", "B", "FILE", "FILE|-", "FILE|TIME", "URL|FILE|-", "DIR", "PATH…"], NOWHERE),
     **dict.fromkeys(("NAME", "CLUSTER"), "no such name"),
     "URL|FILE": "no/such/file",
     "HOST:9876;…": "http://h:9876",
@@ -59,7 +57,11 @@ ELSEWHERE = {
 """Options, metavars of arguments, or options of one command, whose values are read only by what is not started here."""
 LINES = {
     **BASIC,
-    **SMALL,
+    **{line.replace(" ", "-"): line for line in ("config show", "schema", "context list")},
+    **{f"context-{act}": f"context {act} prod" for act in ("use", "show", "remove")},
+    "context-add": "context add prod -s rocketmq://10.0.0.1:9876 --access-key viewer --secret keyring:rmqlb/prod --use",
+    "explain": "explain no-master",
+    "doctor": "doctor -s examples/cluster.json",
     "fetch-routes": "fetch-routes -s examples/cluster.json",
     "record": "record -s rocketmq://127.0.0.1:1 -g order-svc --source-retries 0 --for 1s",
 }
@@ -73,7 +75,7 @@ def base(command: CommandPage) -> list[str]:
     if command.path[0] == "pipeline":
         return [*command.path, "-w", NOWHERE, *(["examples/cluster.json"] if command.name in ("ingest", "run") else [])]
     name = "-".join(command.path)
-    assert name in LINES, f"give {command.typed} a line in tests/test_golden.py"
+    assert name in LINES, f"give {command.typed} a transcript or a line in LINES"
     return shlex.split(LINES[name])
 
 

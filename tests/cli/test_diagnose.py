@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Iterator
@@ -71,14 +69,9 @@ def blocked(handler: Handler) -> None:
         handler.give(failure("CODE: 206  DESC: not online"))
         return
     state = {
-        **next(iter(REPORT["mqTable"].values())),
-        "cachedMsgCount": 5,
-        "cachedMsgMinOffset": 1,
-        "cachedMsgMaxOffset": 5,
-        "commitOffset": 1,
-        "lastConsumeTimestamp": BEGAN - 600_000,
-        "lastPullTimestamp": int(time.time() * 1000) - 1000,
-    }
+        **next(iter(REPORT["mqTable"].values())), "cachedMsgCount": 5, "cachedMsgMinOffset": 1, "cachedMsgMaxOffset": 5,
+        "commitOffset": 1, "lastConsumeTimestamp": BEGAN - 600_000, "lastPullTimestamp": int(time.time() * 1000) - 1000,
+    }  # fmt: skip
     table = dict.fromkeys(QUEUES, state)
     stack = {"jstack": STACK} if asked.get("jstack") == ["true"] else {}
     handler.give(envelope({**REPORT, "mqTable": table, **stack}))

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import gzip
 import json
 import os
@@ -16,7 +14,7 @@ import yaml
 
 from rmqlb.sources.dump import read_document, split_documents
 from tests.support.moving_group import GROUP, Moment, MovingGroup, moving
-from tests.support.replay_remoting import Replay, cluster, refusing_address, silent
+from tests.support.replay_remoting import cluster, refusing_address
 
 from .run import EXAMPLE, command, data_of, environment, run
 
@@ -53,41 +51,6 @@ def test_a_dump_can_be_cut_down_and_piped_on() -> None:
     piped = run("plan-rebalance", "-s", "-", "--add", "0", "-o", "json", stdin=cut.stdout)
     whole = run("plan-rebalance", "-s", EXAMPLE, "--group", "bill-svc", "--add", "0", "-o", "json")
     assert json.loads(piped.stdout)["data"] == json.loads(whole.stdout)["data"]
-
-
-def test_what_is_rocketmqs_own_is_taken_by_its_full_name_and_a_pattern_is_told_why_not(tmp_path: Path) -> None:
-    own = '{"queueDatas":[{"brokerName":"a","readQueueNums":1,"writeQueueNums":1,"perm":6}],"brokerDatas":[]}'
-    dump = tmp_path / "routes.json"
-    dump.write_text(f'{{"%RETRY%g": {own}, "TBW102": {own}, "T": {own}}}')
-
-    def fetched(*args: str) -> tuple[list[str], list[str]]:
-        result = run("fetch-routes", "-s", str(dump), *args)
-        return [topic["topic"] for topic in json.loads(result.stdout)["data"]["topics"]], result.stderr.splitlines()
-
-    assert fetched() == (["T"], [])
-    assert fetched("-t", "TBW102", "-t", "%RETRY%g") == (["%RETRY%g", "TBW102"], [])
-    told = "; RocketMQ's own are left out without --system [matches-nothing]"
-    assert fetched("-t", "TB*") == ([], [f"warning: none of the topics matches TB*{told}"])
-    assert fetched("-t", "%DLQ%*") == ([], [f"warning: none of the topics matches %DLQ%*{told}"])
-    assert fetched("-t", "TB*", "--system") == (["TBW102"], [])
-
-
-def test_a_cluster_that_never_answers_ends_by_the_deadline() -> None:
-    with cluster(Replay(faults={"*": silent})) as (mute,):
-        result = run("show-route", "-s", f"rocketmq://{mute.address}", "--topic", "T", "--source-timeout", "200ms")
-    assert (result.code, result.stdout) == (5, "")
-    assert len(result.stderr.splitlines()) == 2
-
-
-def test_secrets_are_never_shown(live: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("RMQLB_SECRET_KEY", "s3cr3t-key")
-    monkeypatch.setenv("RMQLB_SECURITY_TOKEN", "s3cr3t-token")
-    (tmp_path / "key").write_text("s3cr3t-key\n")
-    (tmp_path / "key").chmod(0o600)
-    for more in ([], ["--secret-key-file", str(tmp_path / "key")], ["--debug"]):
-        result = run("fetch-routes", *live, "--access-key", "ak", "--group", "order-svc", *more)
-        assert result.code == 4
-        assert "s3cr3t" not in result.stdout + result.stderr
 
 
 def stopped_after(group: MovingGroup, folder: Path, files: int) -> subprocess.CompletedProcess[str]:

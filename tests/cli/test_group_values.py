@@ -1,7 +1,5 @@
 """Events, timers and rates as they are typed; `tests/data/bad_input.txt` has the mistakes."""
 
-from __future__ import annotations
-
 import io
 import re
 from pathlib import Path
@@ -87,16 +85,13 @@ def test_a_text_is_these_events(texts: str, ids: str, expected: str) -> None:
     assert {event.text for event in found} <= {text.strip() for text in texts.split("; ")}
 
 
-@every_case(
-    ("texts", "codes"),
-    [
-        ("join 1@1s; join 2@2s", ["placeholder-ids"]),
-        ("broker-up c@1s; broker-down broker-a@1s; broker-up broker-a@2s", ["new-broker"]),
-        (f"restart {A}@30s, down 15s", ["new-ids"]),
-        (f"restart {A}@30s, down 15s, same ids", []),
-        (f"restart {A}@30s, down 15s, new id", []),
-    ],
-)
+@every_case(("texts", "codes"), [
+    ("join 1@1s; join 2@2s", ["placeholder-ids"]),
+    ("broker-up c@1s; broker-down broker-a@1s; broker-up broker-a@2s", ["new-broker"]),
+    (f"restart {A}@30s, down 15s", ["new-ids"]),
+    (f"restart {A}@30s, down 15s, same ids", []),
+    (f"restart {A}@30s, down 15s, new id", []),
+])  # fmt: skip
 def test_what_an_event_assumes_is_a_finding(texts: str, codes: list[str]) -> None:
     assert [finding.code for finding in events(texts.split("; "), IDS, [ORDERS])[1]] == codes
 
@@ -201,22 +196,17 @@ def test_rates_are_of_a_topic_or_of_each() -> None:
     assert typed_rates([], topics) == {}
     assert typed_rates(["60/m"], topics) == {"Orders": 1.0, "Bills": 1.0}
     assert typed_rates(["100", "Bills=0", "%RETRY%g=2.5/s"], topics) == {
-        "Orders": 100.0,
-        "Bills": 0.0,
-        "%RETRY%g": 2.5,
-    }
+        "Orders": 100.0, "Bills": 0.0, "%RETRY%g": 2.5,
+    }  # fmt: skip
 
 
-def test_a_rollouts_members_are_named_or_all() -> None:
+def test_a_rollouts_members_are_named_or_all_and_their_ids_change_as_processes_name_themselves() -> None:
     assert rollout_values.restarted([], IDS) is None
     assert rollout_values.restarted([A, "ALL"], IDS) is None
     assert rollout_values.restarted(["all"], ("all", "x")) == ("all",)
     assert rollout_values.restarted([C, "192*", A], IDS) == (A, B, C)
     assert rollout_values.order_of([C, A]) == (C, A)
     assert rollout_values.order_of(None) is None
-
-
-def test_a_rollouts_ids_change_as_processes_name_themselves() -> None:
     changed, findings = rollout_values.ids_afterwards((A, B), IDS, None)
     assert (changed, [finding.code for finding in findings]) == ({A: "10.0.0.5@7#101"}, ["new-ids"])
     assert rollout_values.ids_afterwards((A, B), IDS, "same") == ({}, ())

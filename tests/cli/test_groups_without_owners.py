@@ -1,7 +1,5 @@
 """POP and gRPC groups, as a broker of 5.5.0 and its Proxy showed them: live, and offline from what fetch-routes wrote."""
 
-from __future__ import annotations
-
 import json
 import re
 import shlex
@@ -21,8 +19,17 @@ from tests.support.mismatches import every_case
 from tests.support.replay_dashboard import Replay as Dashboard
 from tests.support.replay_dashboard import dashboard as serving_dashboard
 from tests.support.replay_dashboard import failure
-from tests.support.replay_proxy import captured, proxy_replay
-from tests.support.replay_remoting import Answer, Replay, at, cluster, refusal, remoting, success
+from tests.support.replay_remoting import (
+    Answer,
+    Replay,
+    at,
+    captured,
+    cluster,
+    proxy_replay,
+    refusal,
+    remoting,
+    success,
+)
 
 GROUP_COMMANDS = ("show-owners", "plan-rebalance --add 1", "simulate-rebalance --event 'crash #0@10s'", "plan-rollout")
 ROUTE, MEMBERS, STATS, RUNNING = 105, 203, 208, 307
@@ -142,9 +149,7 @@ def test_who_may_read_what_by_pop_is_shown_live_and_offline(pop: tuple[Replay, .
         assert popped["queues"] == [queue | {"consumersBefore": before, "consumersAfter": [*before, "p2@1"]}]
 
 
-def test_show_owners_compares_what_brokers_assign_live_and_asks_nobody_offline(
-    pop: tuple[Replay, ...], tmp_path: Path
-) -> None:
+def test_show_owners_compares_assignments_live_and_asks_nobody_offline(pop: tuple[Replay, ...], tmp_path: Path) -> None:
     pulled = ",".join(
         f'{{"messageQueue":{{"brokerName":"broker-a","queueId":{i},"topic":"PullT"}},"mode":"PULL"}}' for i in range(2)
     )
@@ -370,9 +375,7 @@ def test_a_group_that_a_proxy_lists_is_neither_offline_nor_unowned(
 
 
 @pytest.mark.parametrize("brokers", ["java-svc"], indirect=True)
-def test_consumers_of_the_remoting_protocol_behind_a_proxy_share_the_queues(
-    brokers: tuple[Replay, ...], proxy: Replay
-) -> None:
+def test_remoting_consumers_behind_a_proxy_share_the_queues(brokers: tuple[Replay, ...], proxy: Replay) -> None:
     live = [*at(brokers), "--proxy", proxy.address, "-g", "java-svc"]
     owners = [queue["owners"]["AVG"] for queue in data_of("show-owners", *live, "--strategy", "AVG")["queues"]]
     assert owners == [["127.0.0.1@j1"]] * 2 + [["127.0.0.1@j2"]] * 2

@@ -1,7 +1,5 @@
 """What commands read of running clusters, and what they make of the answers."""
 
-from __future__ import annotations
-
 import json
 import ssl
 from collections import Counter

@@ -1,13 +1,19 @@
 """One name for one thing: what the options of all commands mean, as their help texts begin."""
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from itertools import takewhile
 
-from rmqlb.cli.common.set_option import SETTINGS
+from rmqlb.cli.common.send_options import SendOptions
+from rmqlb.cli.common.set_option import SETTINGS, SettingsOptions, names_for
 from rmqlb.cli.help_text import SHARED_PANELS
+from rmqlb.cli.plan_rebalance import PlanOptions
+from rmqlb.cli.plan_rollout import RolloutOptions
+from rmqlb.cli.simulate import RebalanceOptions, ReceiveOptions
+from rmqlb.cli.size_group import SizeOptions
+from rmqlb.model.group_scenario import TIMER_NAMES
+from tests.cli.run import EXAMPLE, ROOT, data_of, error_of, run
+from tests.support.mismatches import every_case
 from tools.manual.tree import command_tree
 
 _SAYS_NOTHING = {"A", "An", "How", "Only", "Or", "Say", "The", "What", "When", "Which", "Whose"}
@@ -58,3 +64,75 @@ def test_the_retry_topic_is_taken_by_one_option() -> None:
         *("show-owners", "plan-rebalance", "plan-rollout", "size-group", "simulate-rebalance")
     ]
     assert "include-retry" not in SETTINGS
+
+
+COMMANDS: dict[str, type[SettingsOptions]] = {
+    "simulate-send": SendOptions, "simulate-receive": ReceiveOptions, "simulate-rebalance": RebalanceOptions,
+    "plan-rollout": RolloutOptions, "size-group": SizeOptions, "plan-rebalance": PlanOptions,
+}  # fmt: skip
+DOCS = ROOT / "docs"
+REBALANCE = ("simulate-rebalance", "-s", EXAMPLE, "-g", "order-svc")
+
+
+@every_case("command", COMMANDS)
+def test_each_command_takes_the_settings_that_the_table_gives_it(command: str) -> None:
+    fields = [each for each in COMMANDS[command].fields.values() if each is not None and each.is_setting]
+    declared = {each.names[-1].removeprefix("--set ") for each in fields}
+    timers = set(TIMER_NAMES) if "TIMER" in declared else set()
+    assert (declared - {"TIMER"}) | timers == set(names_for(command))
+
+
+def test_the_page_has_the_tables() -> None:
+    settings, _, clocks = (DOCS / "settings.md").read_text(encoding="utf-8").partition("## Clocks")
+    rows = [row.replace("\\|", "¦").split(" | ") for row in re.findall(r"^\| (`.*) \|$", settings, re.MULTILINE)]
+    for (name, setting), row in zip(SETTINGS.items(), rows, strict=True):
+        form = setting.form.replace("|", "¦")
+        assert (row[:2], row[3]) == ([f"`{name}`", f"`{form}`"], ", ".join(setting.commands))
+        assert setting.default in (None, False) or row[2] == str(setting.default)
+    assert re.findall(r"^\| `([\w-]+)`", clocks, re.MULTILINE) == list(TIMER_NAMES)
+
+
+LINES = {
+    "simulate-send": ("-t", "OrderEvents", "--fail", "broker-b", "--messages", "5", "--trials", "2", "--sdk", "go-grpc"),
+    "simulate-receive": ("-t", "OrderEvents", "--messages", "5"),
+    "simulate-rebalance": ("-g", "order-svc", "--scale-to", "2"),
+    "plan-rollout": ("-g", "order-svc", "--trials", "2"),
+    "size-group": ("-g", "order-svc"),
+    "plan-rebalance": ("-g", "order-svc"),
+}  # fmt: skip
+NAMED_OTHERWISE = {"broker-version", "earlier", "rate", "sdk"}
+VALUES = [(command, name) for command in LINES for name in names_for(command)]
+
+
+@every_case(("command", "name"), VALUES)
+def test_a_wrong_value_is_refused_by_the_name_of_its_setting(command: str, name: str) -> None:
+    ran = run(command, "-s", EXAMPLE, *LINES[command], "--set", f"{name}=nonsense,,", "-q")
+    assert ran.code in (2, 4)
+    assert f"--set {name}=nonsense,," in ran.stderr.replace(": nonsense", "=nonsense") or name in NAMED_OTHERWISE
+
+
+def test_a_change_ends_with_the_owners_that_its_plan_has() -> None:
+    for change in (
+        ("--scale-to", "5"),
+        ("--remove", "1", "--add", "new@1"),
+        ("--replace", "192.0.2.2@inst0=z@1"),
+        ("--remove-broker", "broker-b"),
+        ("--set", "remove-master=broker-b"),
+        ("--add-broker", "broker-c:4:4"),
+        ("--read-queues", "broker-a=3"),
+        ("--to-strategy", "AVG_BY_CIRCLE", "--scale-to", "4"),
+    ):
+        plan = data_of("plan-rebalance", "-s", EXAMPLE, "-g", "order-svc", *change)
+        found = data_of(*REBALANCE, *change, "--set", "change-at=20s")
+        ends = {each["clientId"]: each["queuesAtEnd"] for each in found["consumers"] if each["queuesAtEnd"]}
+        assert ends == {each["clientId"]: each["queuesAfter"] for each in plan["consumers"] if each["queuesAfter"]}
+        assert found["events"][0]["atMs"] == 20_000
+        assert found["events"][0]["text"].endswith(" at 20s")
+
+
+def test_the_timeline_stands_below_the_plan() -> None:
+    line = ("plan-rebalance", "-s", EXAMPLE, "-g", "order-svc", "--scale-to", "4", "--timeline")
+    shown = run(*line, "-o", "table").stdout
+    assert shown.index("queues that change") < shown.index("timeline from ") < shown.index("in the timeline: a 192")
+    assert error_of(run(*line, "-o", "yaml").stderr).message == "--timeline is a picture, and -o yaml has none"
+    assert error_of(run(*line, "-g", "bill-svc").stderr).code == "which-group"

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -81,9 +79,7 @@ def test_only_the_queues_that_move_are_asked_about(brokers: tuple[Replay, ...]) 
     ("consume_from", "rule", "offset"),
     [("CONSUME_FROM_LAST_OFFSET", "end", 40), ("CONSUME_FROM_FIRST_OFFSET", "beginning", 7)],
 )
-def test_where_nothing_is_stored_consume_from_where_decides(
-    brokers: tuple[Replay, ...], consume_from: str, rule: str, offset: int
-) -> None:
+def test_consume_from_where_decides(brokers: tuple[Replay, ...], consume_from: str, rule: str, offset: int) -> None:
     nothing_stored(brokers, consume_from)
     moved = starts(plan(brokers, "--add", "192.0.2.2@inst3"))
     assert {(found, at) for broker, _, _, found, at in moved if broker == "broker-b"} == {(rule, offset)}
@@ -102,9 +98,7 @@ def test_a_member_s_own_consume_timestamp_is_what_the_broker_is_asked_to_find(br
     assert {request.ext_fields["timestamp"] for request in requests} == {"1795224683000"}
 
 
-def test_new_read_queues_of_a_broker_are_asked_about_and_those_of_a_new_one_begin_at_0(
-    brokers: tuple[Replay, ...],
-) -> None:
+def test_new_read_queues_are_asked_about_and_those_of_a_new_broker_begin_at_0(brokers: tuple[Replay, ...]) -> None:
     nothing_stored(brokers, "CONSUME_FROM_LAST_OFFSET")
 
     def added(*change: str) -> dict[tuple[str, int], Any]:

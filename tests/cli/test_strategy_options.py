@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
@@ -33,15 +31,9 @@ def data_and_findings(*line: str) -> tuple[Any, dict[str, str]]:
 
 
 VALUES = {
-    "virtual-nodes": "3",
-    "idc": "r",
-    "queues": "none.yaml",
-    "inner": "AVG",
-    "broker-zone": "*=z",
-    "client-zone": "*=z",
-    "host": "192.0.2.2",
-    "pin": "T=192.0.2.2",
-}
+    "virtual-nodes": "3", "idc": "r", "queues": "none.yaml", "inner": "AVG", "broker-zone": "*=z", "client-zone": "*=z",
+    "host": "192.0.2.2", "pin": "T=192.0.2.2",
+}  # fmt: skip
 
 
 @every_case("key", KEYS)

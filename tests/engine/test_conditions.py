@@ -10,8 +10,7 @@ from rmqlb.engine.send.findings import SEND_FIGURES
 from rmqlb.model.owners import QueuesPerConsumer, Spread
 from rmqlb.model.plan import ObservedOwners, Summary
 from tests.support.builders import route, side
-from tests.support.mismatches import every_case
-from tests.support.recorded_answers import assert_recorded
+from tests.support.mismatches import assert_recorded, every_case
 
 SUMMARY = plan_rebalance("g", side("a b", route(x=4)), side("a b c d e", route(x=4))).summary
 

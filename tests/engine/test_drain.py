@@ -1,9 +1,7 @@
-"""Drain times by closed forms, and by an independent simulation of groups, message by message."""
+"""Drain times by closed forms, and by an independent simulation of consumers, message by message."""
 
-import heapq
+from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from random import Random
 
@@ -12,24 +10,26 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from rmqlb import MessageQueue, check, diagnose, show_consumers, show_groups
 from rmqlb.engine.allocate.strategy import Settings
+from rmqlb.engine.backlog import Flow, Pool
 from rmqlb.engine.diagnose.diagnose import evidence_of
 from rmqlb.engine.diagnose.lags import QueueLag, queue_lag
-from rmqlb.engine.drain import Drains, drains_of, queue_drain, slowest
+from rmqlb.engine.drain import Drains, Shared, drains_of, queue_drain, queue_drains
 from rmqlb.model.diagnosis import Diagnosis, Drain
-from rmqlb.model.group import BROADCASTING, CONSUME_POP
+from rmqlb.model.group import BROADCASTING, CONSUME_POP, QueueState
 from rmqlb.model.groups import Consumers
-from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.process_queue import ConsumerEvidence, ConsumeStatus
 from rmqlb.model.snapshot import ClusterSnapshot
-from rmqlb.verbs.check import check
-from rmqlb.verbs.diagnose import diagnose
-from rmqlb.verbs.show_groups import show_consumers, show_groups
 from rmqlb.views.check import amount_text
 from rmqlb.views.diagnose import diagnosis_report
 from rmqlb.views.show_groups import consumers_report, drain_sentence, drain_text
 from tests.engine.check.clusters import cluster, members
+from tests.engine.test_backlog import Simulation
+from tests.support.builders import route
 from tests.support.mismatches import every_case
 
+RETRY = "%RETRY%g"
 AT = datetime(2026, 11, 21, 2, tzinfo=UTC)
 STEP_S = 20
 SAMPLES = st.integers(2, 3)
@@ -60,8 +60,8 @@ def test_a_queue_with_constant_rates_drains_at_lag_over_net_rate(lag: int, inflo
 @given(lag=LAGS, inflow=RATES, consumed=RATES, more=st.integers(1, 100))
 def test_more_consumption_never_takes_longer(lag: int, inflow: int, consumed: int, more: int) -> None:
     slow, fast = (queue_drain(constant(lag, inflow, rate)) for rate in (consumed, consumed + more))
-    order = {"never": 1, "unknown": 1, "finite": 0}  # unknown is no answer
-    assert order[fast.drains] <= order[slow.drains]
+    order = ("finite", "unknown", "never")
+    assert order.index(fast.drains) <= order.index(slow.drains)
     if slow.drains == "finite":
         assert (fast.drain_ms or 0) <= (slow.drain_ms or 0)
 
@@ -114,20 +114,27 @@ def test_a_long_call_of_the_listener_may_hide_consumption() -> None:
 
 
 def looks(
-    *queues: tuple[int, int, int], owners: str = "x x y y", ids: str = "x y", samples: int = 3, **group: object
+    *queues: tuple[int, int, int],
+    owners: str = "x x y y",
+    ids: str = "x y",
+    samples: int = 3,
+    retry: tuple[int, int, int] | None = None,
+    **group: object,
 ) -> tuple[ClusterSnapshot, ...]:
-    """A group with four queues over samples: the last lag, the inflow and the consumption of each queue."""
+    """A group over samples: the last lag, the inflow and the consumption of each of four queues, and of its retries."""
     found = []
+    more = {} if retry is None else {MessageQueue(RETRY, "a", 0): QueueState(frozenset("x"))}
     for n in range(samples):
         ago = (samples - 1 - n) * STEP_S
         base = replace(members(ids, owners=owners, lag=dict.fromkeys(range(4), 0)), **group)
+        queued = zip(sorted({**base.queues, **more}.items()), (*([retry] if retry else []), *queues), strict=True)
         states = {
             queue: replace(
                 state,
                 consumer_offset=10**9 - consumed * ago,
                 broker_offset=10**9 - consumed * ago + lag - (inflow - consumed) * ago,
             )
-            for (queue, state), (lag, inflow, consumed) in zip(sorted(base.queues.items()), queues, strict=True)
+            for (queue, state), (lag, inflow, consumed) in queued
         }
         taken = replace(cluster(replace(base, queues=states)), taken_at=AT - timedelta(seconds=ago))
         found.append(taken)
@@ -138,6 +145,25 @@ def drains(snapshots: tuple[ClusterSnapshot, ...]) -> Drains:
     return drains_of(evidence_of(snapshots, "g", Settings()))
 
 
+def reported(
+    snapshots: tuple[ClusterSnapshot, ...],
+    *,
+    orderly: bool | None = False,
+    language: str | None = "JAVA",
+    statuses: dict[str, ConsumeStatus] | None = None,
+) -> tuple[ClusterSnapshot, ...]:
+    """The last sample has a report of each consumer."""
+    *before, now = snapshots
+    group, evidence = now.groups["g"], ConsumerEvidence(orderly=orderly, statuses=statuses)
+    views = tuple(
+        replace(view, connections=tuple(replace(each, language=language) for each in view.connections))
+        for view in group.views or ()
+    )
+    reports = {i: replace(report, evidence=evidence) for i, report in group.reports.items()}
+    return *before, replace(now, groups={"g": replace(group, views=views, reports=reports)})
+
+
+STUCK, SLOW, FAST, HOT = (10**6, 0, 0), (10**6, 100, 10), (10**6, 10, 100), (10**6, 400, 100)
 QUEUES = st.lists(st.tuples(st.integers(10**6, 10**7), RATES, st.integers(1, 2_000)), min_size=4, max_size=4)
 
 
@@ -162,7 +188,98 @@ def test_pop_consumers_share_the_queues(queues: list[tuple[int, int, int]]) -> N
     assert not found.consumers
 
 
-STUCK, SLOW, FAST, HOT = (10**6, 0, 0), (10**6, 100, 10), (10**6, 10, 100), (10**6, 400, 100)
+@given(
+    lags=st.lists(st.integers(10**5, 10**7), min_size=4, max_size=4),
+    inflows=st.lists(st.integers(0, 90), min_size=4, max_size=4),
+)
+def test_a_concurrent_consumer_drains_at_the_sum_of_its_queues(lags: list[int], inflows: list[int]) -> None:
+    queues = [(lag, inflow, 100) for lag, inflow in zip(lags, inflows, strict=True)]
+    seen = looks(*queues, owners="x x x x", ids="x")
+    found, alone = drains(reported(seen)), drains(reported(seen, orderly=True))
+    assert found.group.drain_ms == pytest.approx(sum(lags) * 1000 / (400 - sum(inflows)))
+    for queue, drain in found.queues.items():
+        assert (drain.drain_ms_at_least or 0) <= (drain.drain_ms or 0) <= (drain.drain_ms_at_most or float("inf"))
+        assert (drain.drain_ms or 0) <= (alone.queues[queue].drain_ms or 0) * (1 + 1e-9)
+    assert alone.group.drain_ms == pytest.approx(
+        max(lag * 1000 / (100 - inflow) for lag, inflow in zip(lags, inflows, strict=True))
+    )
+    assert drains(seen).group.drain_ms == alone.group.drain_ms  # without a report
+    assert drains(seen).group.drain_ms_at_least == pytest.approx(found.group.drain_ms_at_least)
+
+
+LATE, NEAR, EASY = (10**6, 160, 100), (10**6, 120, 100), (10**5, 10, 100)
+SHARED = 13 * 10**5 / (4 * 100 - 160 - 3 * 10)
+
+
+@every_case(
+    ("queues", "report", "owners", "expected"),
+    [
+        ((LATE, EASY, EASY, EASY), {}, "x x x x", SHARED),
+        ((LATE, EASY, EASY, EASY), {"orderly": True}, "x x x x", "never"),
+        ((LATE, EASY, EASY, EASY), {"orderly": None}, "x x x x", "unknown"),
+        ((LATE, EASY, EASY, EASY), {"language": "GO"}, "x x x x", "unknown"),
+        ((LATE, EASY, EASY, EASY), {"language": None}, "x x x x", "unknown"),
+        ((LATE, EASY, EASY, EASY), {}, "x x+y x x", 12 * 10**5 / (3 * 100 - 160 - 2 * 10)),
+        ((LATE, EASY, EASY, EASY), {}, "x y y y", "never"),
+        ((LATE, (10**5, 10, 300), EASY, EASY), {}, "x x x x", "never"),  # no thread limits the other queue
+        ((LATE, (300, 300, 300), EASY, EASY), {}, "x x x x", "never"),
+        ((LATE, (50, 50, 50), EASY, EASY), {}, "x x x x", 12 * 10**5 / (3 * 100 - 160 - 2 * 10)),
+        ((NEAR, NEAR, NEAR, EASY), {}, "x x x x", 31 * 10**5 / (4 * 100 - 3 * 120 - 10)),
+        ((NEAR, NEAR, NEAR, NEAR), {}, "x x x x", "unknown"),
+        (((10**6, 300, 100), NEAR, NEAR, EASY), {}, "x x x x", "never"),
+    ],
+)  # fmt: skip
+def test_who_shares_threads(
+    queues: tuple[tuple[int, int, int], ...], report: dict[str, str | bool], owners: str, expected: float | str
+) -> None:
+    found = drains(reported(looks(*queues, owners=owners), **report)).group  # type: ignore[arg-type]
+    assert (found.drains if found.drain_ms is None else pytest.approx(found.drain_ms / 1000)) == expected
+
+
+def test_topics_share_thread_time() -> None:
+    slow, fast = MessageQueue("S", "a", 0), MessageQueue("F", "a", 0)
+    lags = {slow: constant(10_000, 0, 10), fast: constant(30_000, 0, 10)}
+    # 1,000 s with 10 messages per second each; then all thread time, 9 + 1 per second, for the fast topic.
+    found = queue_drains(lags, [Shared({slow: 9.0, fast: 1.0})])
+    assert (found[slow].drain_ms, found[fast].drain_ms) == (pytest.approx(1_000_000), pytest.approx(1_200_000))
+    more = queue_drains(lags, [Shared({slow: 9.0, fast: 1.0}, certain=False)])
+    assert (more[fast].drain_ms, more[fast].drain_ms_at_least) == (3_000_000, found[fast].drain_ms_at_least)
+
+
+def test_more_queues_than_the_model_takes_end_together() -> None:
+    lags = {MessageQueue("T", "a", n): constant(1000 * (n + 1), 0, 10) for n in range(100)}
+    found = queue_drains(lags, [Shared(dict.fromkeys(lags, 1.0))])
+    assert {round(drain.drain_ms or 0) for drain in found.values()} == {5_050_000}
+
+
+FAILS, HELD = ConsumeStatus(failed_per_s=2.5, failed_last_hour=9_000), ConsumeStatus(failed_per_s=0, failed_last_hour=0)
+AGAIN = ConsumeStatus(failed_per_s=0, failed_last_hour=3)
+
+
+@every_case(
+    ("retry", "statuses", "expected"),
+    [
+        (None, {"T": HELD}, (11_111, True, None)),
+        ((0, 5, 5), {"T": HELD}, (11_111, True, None)),
+        ((10**6, 10, 20), {"T": HELD, RETRY: HELD}, (100_000, True, None)),
+        ((0, 5, 5), {"T": FAILS, RETRY: HELD}, (11_121, True, "5/s fail and come back after 10 s or more")),
+        (None, {"T": FAILS}, (11_121, False, "5/s fail and come back after 10 s or more")),
+        ((0, 5, 5), {"T": FAILS, RETRY: AGAIN}, (11_121, False, "5/s fail and come back after 30 s or more")),
+        ((0, 5, 5), {"T": HELD, RETRY: AGAIN}, (11_111, False, "messages that failed again come back after 30 s or more")),
+    ],
+)  # fmt: skip
+def test_failed_messages_come_back(
+    retry: tuple[int, int, int] | None, statuses: dict[str, ConsumeStatus], expected: tuple[int, bool, str | None]
+) -> None:
+    found = drains(reported(looks(*[FAST] * 4, retry=retry), orderly=None, statuses=statuses)).group
+    assert (round((found.drain_ms or 0) / 1000), found.drain_ms_at_most is not None, found.reason) == expected
+    ordered = drains(reported(looks(*[FAST] * 4), orderly=True, statuses=statuses)).group
+    assert (round((ordered.drain_ms or 0) / 1000), ordered.reason) == (11_111, None)
+
+
+def test_retries_that_nobody_reads_never_drain() -> None:
+    found = drains(looks(*[FAST] * 4, retry=(5, 0, 0))).group
+    assert (found.drains, found.reason) == ("never", "%RETRY%g a:0: never at this rate: inflow 0/s, consumption 0/s")
 
 
 @every_case(
@@ -229,6 +346,31 @@ def test_views_and_conditions_show_drain_times(
         assert any(fact.strip() == expected for fact in diagnosis_report(diagnosed(now, before)).facts)
 
 
+def test_queues_are_shown_the_slowest_first() -> None:
+    queues = ((10**6, 400, 90), FAST, (200, 100, 100), (10**6, 100, 99))
+    *before, now = looks(*queues, owners="x x - y")
+    shown, found = show_consumers(now, "g", earlier=before), diagnosed(now, before)
+    assert isinstance(shown, Consumers)
+    assert [(each.queue_id, each.owners, drain_text(each.drain)) for each in shown.queues] == [
+        (0, ("x",), "never"), (3, ("y",), None), (1, ("x",), "2h29m2s to 3h43m39s"), (2, (), "0 s"),
+    ]  # fmt: skip
+    assert found.slowest == shown.queues[:3]
+    facts = diagnosis_report(found).facts
+    assert "  slowest queues: T a 0 (never); T a 1 (2h29m2s to 3h43m39s)" in facts
+    (section,) = (each for each in consumers_report(shown).sections if each.name == "queues")
+    assert (section.brief, len(section.rows)) == ((0, 1, 2), 4)
+    assert show_consumers(now, "g").queues == diagnosed(now, []).slowest == ()  # type: ignore[union-attr]
+
+
+def test_an_unknown_drain_time_has_its_reason() -> None:
+    *before, now = looks(*[(10**6, 100, 99)] * 4)
+    expected = (
+        "drain time unknown: T a:0: inflow 100/s and consumption 99/s are too close: needs samples over more time"
+    )
+    assert f"  {expected}" in diagnosis_report(diagnosed(now, before)).facts
+    assert not [fact for fact in diagnosis_report(diagnosed(now, [])).facts if "drain" in fact]
+
+
 def test_a_group_that_never_drains_needs_more_consumers() -> None:
     drain = drains(looks(*[(10**6, 190, 90)] * 4, owners="x x x x", ids="x")).group
     expected = "never drains at this rate: inflow 760/s, consumption 360/s; needs at least 3 consumers"
@@ -241,62 +383,46 @@ def diagnosed(now: ClusterSnapshot, before: list[ClusterSnapshot]) -> Diagnosis:
     return found
 
 
-# -- an independent simulation, message by message
+# -- the independent simulation of tests/engine/test_backlog.py, message by message
+
+UNTIL_S = 400.0
 
 
-@dataclass
-class Simulated:
-    """A queue of which one message arrives, and one is consumed, at a time; offsets are committed every 5 s."""
-
-    backlog: int
-    inflow: float
-    rate: float
-    commits_from: float
-    stored: int = 0
-    consumed: int = 0
-    committed: int = 0
-    drained_at: float | None = None
-
-    def run(self, reads: list[float], until: float) -> list[tuple[int, int]]:
-        """The stored and committed offsets at the reads."""
-        self.stored = self.backlog
-        events = [(1 / self.inflow, "store"), (1 / self.rate, "consume"), (self.commits_from, "commit")]
-        events += [(at, "read") for at in reads]
-        heapq.heapify(events)
-        seen = []
-        while events[0][0] < until and self.drained_at is None:
-            at, kind = heapq.heappop(events)
-            if kind == "store":
-                self.stored += 1
-                heapq.heappush(events, (at + 1 / self.inflow, kind))
-            elif kind == "consume":
-                self.consumed += 1
-                self.drained_at = at if self.consumed == self.stored else None
-                heapq.heappush(events, (at + 1 / self.rate, kind))
-            elif kind == "commit":
-                self.committed = self.consumed
-                heapq.heappush(events, (at + 5, kind))
-            else:
-                seen.append((self.stored, self.committed))
-        return seen
-
-
-UNTIL_S = 3_000.0
-
-
-def simulated(random: Random) -> Iterator[tuple[Drain, float | None]]:
-    """Each queue of a group: its drain time from samples, and how long it really takes; None for too long."""
-    samples, step = random.choice((2, 3)), random.choice((10, 20, 60))
-    at = [10.0 + n * step for n in range(samples)]
-    for _ in range(random.randint(1, 3)):
-        queue = Simulated(
-            random.randint(200, 4_000), random.uniform(1, 15), random.uniform(1, 30), random.uniform(0, 5)
+def simulated(random: Random) -> tuple[Drains, dict[MessageQueue, float | None]]:
+    """A consumer's drain times from samples, and how long each queue really takes; None for too long."""
+    orderly, number = random.random() < 0.3, random.randint(1, 3)
+    consume_s = random.uniform(0.05, 0.2) * number
+    inflows = [random.choice((random.uniform(0.1, 1), random.uniform(1, 2.5))) / consume_s for _ in range(number)]
+    flows = {
+        MessageQueue("T", "a", n): Flow(inflow, consume_s, random.randint(50, 1_000))
+        for n, inflow in enumerate(inflows)
+    }
+    owned = {queue: replace(flow, owners=("x",)) for queue, flow in flows.items()}
+    simulation = Simulation((owned, {"x": Pool(number, orderly)}, []), UNTIL_S)
+    simulation.run()
+    step_s, commits_from = random.choice((10, 20, 40)), random.uniform(0, 5)
+    at = [30.0 + n * step_s for n in range(random.choice((2, 3)))]
+    snapshots = []
+    for each in at:
+        states = {}
+        for queue, flow in flows.items():
+            read = each + random.uniform(0, 2)
+            committed = bisect_right(simulation.finished[queue], read - (read - commits_from) % 5)
+            states[queue] = QueueState(frozenset("x"), int(flow.lag) + int(read * flow.inflow), committed)
+        group = replace(members("x"), queues=states)
+        taken = replace(cluster(group, routes=(route(a=number),)), taken_at=AT + timedelta(seconds=each))
+        snapshots.append(taken)
+    took_ms = {}
+    for queue, flow in flows.items():
+        ends = (
+            end
+            for n, end in enumerate(simulation.finished[queue], 1)
+            if end > at[-1]
+            and flow.lag + int(end * flow.inflow) < n + number  # the other threads have messages in the making
         )
-        seen = queue.run([each + random.uniform(0, 2) for each in at], UNTIL_S)
-        if len(seen) == samples:  # otherwise it drained before the last sample
-            offsets, lags = (tuple(each) for each in zip(*((c, s - c) for s, c in seen), strict=True))
-            drain = queue_drain(queue_lag(tuple(round(1000 * each) for each in at), offsets, lags))
-            yield drain, None if queue.drained_at is None else (queue.drained_at - at[-1]) * 1000
+        end = next(ends, None)
+        took_ms[queue] = None if end is None else 1000 * (end - at[-1])
+    return drains(reported(tuple(snapshots), orderly=orderly)), took_ms
 
 
 def is_right(drain: Drain, took_ms: float | None) -> bool:
@@ -307,19 +433,16 @@ def is_right(drain: Drain, took_ms: float | None) -> bool:
     return (drain.drain_ms_at_least or 0) <= took_ms <= (drain.drain_ms_at_most or float("inf"))
 
 
-def test_simulated_groups_drain_within_the_interval() -> None:
+def test_simulated_consumers_drain_within_the_interval() -> None:
     outcomes, bounded = Counter[str](), 0
-    for seed in range(400):
-        queues = [*simulated(Random(seed))]
-        if queues:
-            each = {MessageQueue("T", "a", n): drain for n, (drain, _) in enumerate(queues)}
-            waiting = [took for drain, took in queues if drain.drain_ms != 0]  # commits explain the other lags
-            times = waiting or [took for _, took in queues]
-            longest = None if None in times else max(took for took in times if took is not None)
-            queues.append((slowest(each), longest))
-        wrong = [(seed, *pair) for pair in queues if not is_right(*pair)]
-        assert not wrong
-        outcomes.update(drain.drains for drain, _ in queues)
-        bounded += sum(drain.drain_ms_at_most is not None for drain, _ in queues)
-    assert min(outcomes.values()) > 100, outcomes
+    for seed in range(200):
+        found, took = simulated(Random(seed))
+        waiting = [ms for queue, ms in took.items() if found.queues[queue].drain_ms != 0]  # commits explain other lags
+        times = waiting or [*took.values()]
+        longest = None if None in times else max(ms for ms in times if ms is not None)
+        both = [(found.group, longest), *((found.queues[queue], ms) for queue, ms in took.items())]
+        assert not [(seed, *pair) for pair in both if not is_right(*pair)]
+        outcomes.update(drain.drains for drain, _ in both)
+        bounded += sum(drain.drain_ms_at_most is not None for drain, _ in both)
+    assert min(outcomes.values()) > 50, outcomes
     assert bounded > 100

@@ -21,8 +21,7 @@ from rmqlb.model.route import BrokerData, QueueData, TopicQueueMappingInfo, Topi
 from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting, Unread, Wanted
 from rmqlb.sources.formats.snapshot_file import to_document
 from tests.hardening.hostile import SNAPSHOTS, as_text, snapshot
-from tests.support.mismatches import every_case
-from tests.support.recorded_answers import assert_recorded
+from tests.support.mismatches import assert_recorded, every_case
 
 HERE = Seen("/home/me/cluster.json")
 PART = st.text(st.sampled_from("ab0A.-~é\uffee\U0001f600"), min_size=1, max_size=3)

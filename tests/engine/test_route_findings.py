@@ -8,7 +8,7 @@ from rmqlb.model.group import Seen
 from rmqlb.model.route import BrokerData, QueueData, TopicQueueMappingInfo, TopicRouteData
 from rmqlb.model.snapshot import RouteSighting
 from tests.support.builders import route
-from tests.support.recorded_answers import assert_recorded
+from tests.support.mismatches import assert_recorded
 
 MASTER, SLAVE = BrokerData("c", "a", {0: "a:1"}), BrokerData("c", "a", {1: "a:1"})
 MAPPING = {"a": TopicQueueMappingInfo("T", "__global__", 4, "a", 1, {0: 0})}

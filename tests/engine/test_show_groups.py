@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from rmqlb import UsageError, diagnose, show_consumers, show_groups
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.conditions import parse_condition
 from rmqlb.engine.group import Group, all_groups, assumption, gaps
@@ -17,21 +18,17 @@ from rmqlb.engine.show_groups import (
     unread_of_groups,
     unread_of_no_group,
 )
-from rmqlb.errors import UsageError
 from rmqlb.model.diagnosis import Diagnosis
 from rmqlb.model.group import Connection, ConsumerGroup, MemberView, ProxyView, Seen
 from rmqlb.model.groups import STATUSES, ConsumerProcess, Consumers, GroupLine, GroupState, Status
 from rmqlb.model.result import Severity
 from rmqlb.model.snapshot import ClusterSnapshot, Unread
-from rmqlb.verbs.diagnose import diagnose
-from rmqlb.verbs.show_groups import show_consumers, show_groups
 from rmqlb.views.show_groups import consumers_report, groups_report, headline
 from tests.engine.check.clusters import cluster, members
 from tests.support.builders import HERE
-from tests.support.mismatches import every_case
+from tests.support.mismatches import assert_recorded, every_case
 from tests.support.odd_groups import ODD
 from tests.support.pages import ROOT
-from tests.support.recorded_answers import assert_recorded
 from tests.views.shown import on_a_terminal
 
 UNREAD = (Unread("members", "g", "timed out", "b"), Unread("member", "g", "late", "x"))
@@ -211,9 +208,7 @@ KNOWN, ACTIVE = (
     *((f"unassigned{compare}", (KNOWN, ACTIVE), None, None) for compare in ("<=2", ">2", "=2", "!=2")),
     *((text, (KNOWN, ACTIVE), value, True) for text, value in (("unassigned>=2", 2), ("unassigned>1", 2), ("lag>0", 5))),
 ])  # fmt: skip
-def test_what_is_unknown_of_groups(
-    text: str, lines: tuple[GroupLine, ...], value: float | None, met: bool | None
-) -> None:
+def test_what_is_unknown(text: str, lines: tuple[GroupLine, ...], value: float | None, met: bool | None) -> None:
     assert tried(text, *lines) == (value, met)
 
 
@@ -238,9 +233,7 @@ def policy(limit: int) -> dict[str, object]:
     (1_000, policy(100), "lagging", "inOrder"),
     (11, policy(1_000), "inOrder", "lagging"),
 ])  # fmt: skip
-def test_the_lag_above_which_a_group_lags(
-    max_lag: int, limits: dict[str, object] | None, stock: Status, label: Status
-) -> None:
+def test_when_a_group_lags(max_lag: int, limits: dict[str, object] | None, stock: Status, label: Status) -> None:
     found = show_groups(str(ROOT / "examples" / "faults.json"), max_lag=max_lag, policy=limits)
     of = {line.group: line for line in found.groups}
     assert (of["stock-svc"].status, of["label-svc"].status) == (stock, label)

@@ -5,8 +5,6 @@ can. HOW is `route` (threads read a route one soon after the other, and pause in
 or `calls` (each thread makes all calls in an order of its own).
 """
 
-from __future__ import annotations
-
 import random
 import sys
 import threading

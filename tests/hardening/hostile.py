@@ -1,7 +1,5 @@
 """Names that attack whoever reads them, in every field of a snapshot that holds a text."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

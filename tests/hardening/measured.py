@@ -1,7 +1,5 @@
 """Runs a command and writes its peak memory, in KB, to a file; a test run's own peak is too large to start from."""
 
-from __future__ import annotations
-
 import resource
 import subprocess
 import sys

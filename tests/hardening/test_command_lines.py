@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from msgspec.structs import replace
 
 from fuzz.command_lines.__main__ import try_case

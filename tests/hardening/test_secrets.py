@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import base64
 import threading
 from collections.abc import Collection, Iterator
@@ -11,8 +9,7 @@ from tests.cli.run import Ran, run, start
 from tests.hardening import walk
 from tests.support import replay_dashboard as http
 from tests.support import replay_remoting as native
-from tests.support.figures import FIGURES
-from tests.support.mismatches import every_case
+from tests.support.mismatches import FIGURES, every_case
 
 CORE = "C4n4ryC0re8"
 SECRET = f"p&={CORE}ü%41+ x"

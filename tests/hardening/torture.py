@@ -7,8 +7,6 @@ disk, renaming), or calls of rmqlb's own functions. Each run is a fork of this o
 take seconds. The outcome of each is a line of JSON.
 """
 
-from __future__ import annotations
-
 import builtins
 import errno
 import importlib

@@ -3,8 +3,6 @@
 A command that is added is added here; `test_command_lines.py` fails until it is.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -31,12 +29,10 @@ ON_A_TOPIC = {
     "simulate-receive": ("--fail", "*@1s-2s", "--messages", "5", "--trace"),
 }
 ON_A_SNAPSHOT = {
-    "show-groups": (),
-    "diagnose": ("--group", "*", "--samples", "1"),
-    "fetch-routes": (),
+    "show-groups": (), "diagnose": ("--group", "*", "--samples", "1"), "fetch-routes": (),
     "sweep-failures": ("--policy", str(Path(__file__).parent / "policy.yaml"), "--today", "2026-11-21"),
     "check": ("--policy", str(Path(__file__).parent / "policy.yaml"), "--today", "2026-11-21"),
-}
+}  # fmt: skip
 ON_TWO_SNAPSHOTS = {"diff": ("-", str(Path(__file__).parent.parent.parent / "examples" / "cluster.json"))}
 """Commands that take no `-s` but two snapshots, the hostile one from stdin."""
 WITHOUT_A_SNAPSHOT = frozenset(

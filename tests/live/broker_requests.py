@@ -1,7 +1,5 @@
 """What tests ask of brokers that rmqlb never does, as it changes something; and answers as they stand on the wire."""
 
-from __future__ import annotations
-
 import json
 import socket
 import time
@@ -48,15 +46,9 @@ def pop(
 ) -> PopQueue | None:
     """Receive one message of any queue, as a POP client does: from where it came; None when the time was over."""
     header = {
-        "consumerGroup": group,
-        "topic": topic,
-        "queueId": "-1",
-        "maxMsgNums": "1",
-        "invisibleTime": str(invisible_ms),
-        "pollTime": str(wait_ms),
-        "bornTime": str(time.time_ns() // 1_000_000),
-        "initMode": "0",
-    }
+        "consumerGroup": group, "topic": topic, "queueId": "-1", "maxMsgNums": "1", "invisibleTime": str(invisible_ms),
+        "pollTime": str(wait_ms), "bornTime": str(time.time_ns() // 1_000_000), "initMode": "0",
+    }  # fmt: skip
     found = answer(cluster, broker_name, RemotingCommand(POP_MESSAGE, ext_fields=header), 10 + wait_ms / 1000)
     if found.code == POLLING_TIMEOUT:
         return None
@@ -68,17 +60,10 @@ def pop(
 
 def send(cluster: RocketMQCluster, queue: MessageQueue, text: str) -> None:
     header = {
-        "producerGroup": "producer-of-tests",
-        "topic": queue.topic,
-        "defaultTopic": "TBW102",
-        "defaultTopicQueueNums": "4",
-        "queueId": str(queue.queue_id),
-        "sysFlag": "0",
-        "bornTimestamp": str(time.time_ns() // 1_000_000),
-        "flag": "0",
-        "reconsumeTimes": "0",
-        "unitMode": "false",
-    }
+        "producerGroup": "producer-of-tests", "topic": queue.topic, "defaultTopic": "TBW102",
+        "defaultTopicQueueNums": "4", "queueId": str(queue.queue_id), "sysFlag": "0",
+        "bornTimestamp": str(time.time_ns() // 1_000_000), "flag": "0", "reconsumeTimes": "0", "unitMode": "false",
+    }  # fmt: skip
     ask(cluster, queue.broker_name, RemotingCommand(SEND_MESSAGE, ext_fields=header, body=text.encode()))
 
 
@@ -119,13 +104,9 @@ def more_channels(
         for each in (topic, f"%RETRY%{group}")
     ]
     consumer = {
-        "groupName": group,
-        "consumeType": "CONSUME_PASSIVELY",
-        "messageModel": "CLUSTERING",
-        "consumeFromWhere": "CONSUME_FROM_LAST_OFFSET",
-        "subscriptionDataSet": subscribed,
-        "unitMode": False,
-    }
+        "groupName": group, "consumeType": "CONSUME_PASSIVELY", "messageModel": "CLUSTERING",
+        "consumeFromWhere": "CONSUME_FROM_LAST_OFFSET", "subscriptionDataSet": subscribed, "unitMode": False,
+    }  # fmt: skip
     body = json.dumps({"clientID": client_id, "consumerDataSet": [consumer], "producerDataSet": []}).encode()
     with ExitStack() as stack:
         for _ in range(number):

@@ -1,7 +1,5 @@
 """A RocketMQ of one NameServer and some brokers, alive for the length of a ``with`` block, reachable from here only."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import tempfile

@@ -1,7 +1,5 @@
 """The clusters that live tests share. Missing Java or Maven is an error."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 

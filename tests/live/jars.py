@@ -1,7 +1,5 @@
 """RocketMQ's own jars, brought once per version by `tests.support.maven` and kept in the user's cache."""
 
-from __future__ import annotations
-
 import atexit
 import shutil
 import subprocess

@@ -55,12 +55,9 @@ class Java:
 
     def command(self, main: str, *arguments: str, properties: dict[str, str] | None = None) -> list[str]:
         given = {
-            "java.net.preferIPv4Stack": "true",
-            "rocketmq.home.dir": str(self.home),
-            "user.home": str(self.home),
-            "rmq.logback.configurationFile": str(self.home / "conf" / _LOGBACK_FILES[0]),
-            **(properties or {}),
-        }
+            "java.net.preferIPv4Stack": "true", "rocketmq.home.dir": str(self.home), "user.home": str(self.home),
+            "rmq.logback.configurationFile": str(self.home / "conf" / _LOGBACK_FILES[0]), **(properties or {}),
+        }  # fmt: skip
         flags = [*_LIGHT, "-Xms64m", "-Xmx384m", *(f"-D{name}={value}" for name, value in given.items())]
         flags += [f"--add-opens={module}=ALL-UNNAMED" for module in _OPENED]
         flags += [f"--add-exports={module}=ALL-UNNAMED" for module in _EXPORTED]

@@ -4,8 +4,6 @@ They begin one after another, once the programs of all of them have loaded their
 waits for it.
 """
 
-from __future__ import annotations
-
 import signal
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
@@ -122,9 +120,7 @@ def _watched(source: str, living: Future[Recording], folder: Path) -> Watched:
     """By processes of their own: other tests run meanwhile in this one."""
     before, join, rest = (folder / f"{name}.json" for name in Watched._fields)
     line = command("record", "-s", source, "-g", group_id(WATCHED), "-o", "json")
-    wait_until(
-        lambda: living.done() or _is_converged(source), _ALL_ARE_READY, lambda: "three members must own all queues"
-    )
+    wait_until(lambda: living.done() or _is_converged(source), _ALL_ARE_READY, lambda: "three members own all queues")
     if living.done():
         living.result()  # raises what kept the members from starting
     with before.open("w") as file:

@@ -6,8 +6,6 @@ Rules of this file:
 - The hook does not see the retries of an async message: `attempts` holds its first attempt only.
 """
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence

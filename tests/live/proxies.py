@@ -1,7 +1,5 @@
 """Proxies in local and in cluster mode, their gRPC producers, and where each message is stored."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager

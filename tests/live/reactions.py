@@ -7,8 +7,6 @@ Some outcomes are left to chance: whether a producer whose time is up makes one 
 millisecond it began. Those are counted (`timeouts`); all others are told message by message (`rows`).
 """
 
-from __future__ import annotations
-
 import json
 import re
 import statistics
@@ -87,11 +85,9 @@ class Bench:
     def prepare(self, case: Case) -> None:
         self.cluster.all_store()
         self.producer.set(
-            mode=case.mode,
-            sendMsgTimeout=case.timeout_ms,
-            sendLatencyFaultEnable=case.latency_fault,
+            mode=case.mode, sendMsgTimeout=case.timeout_ms, sendLatencyFaultEnable=case.latency_fault,
             **{**_NOT_SET[self.version], **case.settings},
-        )
+        )  # fmt: skip
         for name in QUEUES if case.everywhere else (FAILING,):
             self.cluster[name].react(case.reaction)
         if case.reaction.kind == "refuses":
@@ -121,22 +117,15 @@ class Bench:
         picked = [attempt.queue for attempt in message.attempts]
         outcomes = [attempt.outcome for attempt in message.attempts]
         return {
-            "version": self.version,
-            "mode": case.mode,
-            "latencyFault": case.latency_fault,
-            "reaction": case.name,
-            "everywhere": case.everywhere,
-            "settings": {"sendMsgTimeout": case.timeout_ms, **case.settings},
+            "version": self.version, "mode": case.mode, "latencyFault": case.latency_fault, "reaction": case.name,
+            "everywhere": case.everywhere, "settings": {"sendMsgTimeout": case.timeout_ms, **case.settings},
             "attempts": list(map(list, zip(self._names(case, picked), outcomes, strict=True))),
-            "received": self._names(case, [seen.queue for seen in self.cluster.seen]),
-            "outcome": message.outcome,
-            "responseCode": message.response_code,
-            "text": self._text(case, message),
-            "cause": message.cause,
+            "received": self._names(case, [seen.queue for seen in self.cluster.seen]), "outcome": message.outcome,
+            "responseCode": message.response_code, "text": self._text(case, message), "cause": message.cause,
             "isolatedMs": message.isolated_ms(FAILING),
             "othersIsolatedMs": max(message.isolated_ms(name) for name in OTHERS),
             "reachable": None if fault is None else fault.reachable,
-        }
+        }  # fmt: skip
 
     def sync_timeouts(self, case: Case, repetitions: int) -> Row:
         """How a sync message ends whose first attempt uses up all the time, counted over many.
@@ -179,15 +168,10 @@ class Bench:
 
     def _timeouts(self, case: Case, messages: list[RecordedMessage]) -> Row:
         return {
-            "version": self.version,
-            "mode": case.mode,
-            "latencyFault": case.latency_fault,
-            "reaction": case.name,
-            "everywhere": case.everywhere,
-            "timeoutMs": case.timeout_ms,
-            "repetitions": len(messages),
+            "version": self.version, "mode": case.mode, "latencyFault": case.latency_fault, "reaction": case.name,
+            "everywhere": case.everywhere, "timeoutMs": case.timeout_ms, "repetitions": len(messages),
             "outcomes": _counted(f"{message.outcome}: {self._text(case, message)}" for message in messages),
-        }
+        }  # fmt: skip
 
     def _isolated(self, message: RecordedMessage) -> list[str]:
         return [name for name in QUEUES if message.isolated_ms(name)]

@@ -3,8 +3,6 @@
 RocketMQ's own timers are at work here, so a group is left alone for longer than a member's 20 s between two rebalances.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -122,20 +120,11 @@ class Group:
         names = {address: name for name, address in self.cluster.broker_addresses.items()}
         request_us, connect_us, starts_us = self._of_go(lines) if self.go else _measured(lines, names, new_brokers)
         lived = Lived(
-            version=self.java.version,
-            group=self.name,
-            orderly=self.orderly,
-            topic=self.topic,
-            brokers=dict.fromkeys(names.values(), self.queues_each),
-            end_us=end_us - lines[0].at_us,
-            request_us=request_us,
-            connect_us=connect_us,
-            starts_us=starts_us,
-            new_brokers=new_brokers,
-            lite_pull=self.lite_pull,
-            began_us=lines[0].at_us,
-            sdk="go" if self.go else "java",
-        )
+            version=self.java.version, group=self.name, orderly=self.orderly, topic=self.topic,
+            brokers=dict.fromkeys(names.values(), self.queues_each), end_us=end_us - lines[0].at_us,
+            request_us=request_us, connect_us=connect_us, starts_us=starts_us, new_brokers=new_brokers,
+            lite_pull=self.lite_pull, began_us=lines[0].at_us, sdk="go" if self.go else "java",
+        )  # fmt: skip
         kept = [line for line in lines if line.at_us < end_us and line.topic in (self.topic, None)]
         seen = ((line, line.broker_name or names.get(line.address or "")) for line in kept)
         logged = (

@@ -1,7 +1,5 @@
 """gRPC producers of rocketmq-client-java against real Proxies: where message groups go, and what a broker's death does."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -13,9 +11,7 @@ from typing import Any
 
 import pytest
 
-from rmqlb import MessageQueue, PublishingLoadBalancer, SendReport, publish_queues
-from rmqlb.engine.send.simulate import simulate_send
-from rmqlb.model.route import TopicRouteData
+from rmqlb import MessageQueue, PublishingLoadBalancer, SendReport, TopicRouteData, publish_queues, simulate_send
 from rmqlb.model.send_scenario import Failure, Moment, Reaction, SendScenario
 from rmqlb.model.snapshot import Wanted
 from rmqlb.sources.opening import Access, open_source
@@ -61,9 +57,7 @@ def place(row: dict[str, Any]) -> tuple[str, int]:
 
 
 @pytest.mark.parametrize("mode", ["local", "cluster"])
-def test_message_groups_are_stored_where_select_queue_says(
-    proxies: ClusterOfProxies, mode: str, tmp_path: Path
-) -> None:
+def test_message_groups_go_where_select_queue_says(proxies: ClusterOfProxies, mode: str, tmp_path: Path) -> None:
     topic = "Uneven"
     said = selected(proxies, topic, mode)
     before = stored(proxies, topic)
@@ -149,12 +143,10 @@ def test_each_message_goes_to_the_candidate_that_the_balancer_takes(death: Death
 
 def simulated(death: Death) -> SendReport:
     scenario = SendScenario(
-        sdk=SDK,
-        messages=death.back,
-        rate=Fraction(10),
+        sdk=SDK, messages=death.back, rate=Fraction(10),
         start_at=death.route.publish_queues().index(first_queue(death)),
         failures=(Failure(B, Reaction("refused", "refused"), start=Moment(message=death.first_failing + 1)),),
-    )
+    )  # fmt: skip
     return simulate_send(death.route, scenario, trace=True)
 
 
@@ -162,9 +154,7 @@ def test_the_simulated_attempts_go_to_the_same_brokers(death: Death) -> None:
     report = simulated(death)
     assert report.attempts is not None
     last = {attempt.message: attempt for attempt in report.attempts}
-    assert [last[number].broker_name for number in sorted(last)] == [
-        each.broker_name for each in death.sent[: death.back]
-    ]
+    assert [last[n].broker_name for n in sorted(last)] == [each.broker_name for each in death.sent[: death.back]]
     failed = [attempt for attempt in report.attempts if attempt.outcome != "SEND_OK"]
     assert [attempt.broker_name for attempt in failed] == [B]
     assert report.totals.lost == 0

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -126,9 +124,7 @@ HIGH, EMOJI = "\uffee", "\U0001f600"
 
 
 @pytest.mark.parametrize("strategy", ["AVG", "CONSISTENT_HASH"])
-def test_java_and_go_in_a_group_own_what_each_of_them_computes_and_the_mix_is_diagnosed(
-    cluster: RocketMQCluster, go_consumer: Path, strategy: str
-) -> None:
+def test_java_and_go_own_what_each_computes(cluster: RocketMQCluster, go_consumer: Path, strategy: str) -> None:
     """Which queues have no owner and which have two is predicted queue by queue, joins and leaves included."""
     name = f"mixed-{strategy}-svc"
     with (

@@ -4,8 +4,6 @@ First come faults that are there from the start; then processes are stopped or k
 broker has broken connections, stands still, and dies at last.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 import threading
@@ -125,13 +123,11 @@ SILENT = Fault(
 POP = Fault("pop-svc", ("lag-stalled",), pop_alone(POPPED), None)
 GRPC = Fault("grpc-svc", ("lag-stalled",), crew_of(PULLED), None)  # planted with the Proxy
 HEALTHY = {
-    "avg-svc": crew_of(TOPIC, {}, {}, {}),
-    "circle-svc": crew_of(TOPIC, *[{"strategy": "AVG_BY_CIRCLE"}] * 3),
+    "avg-svc": crew_of(TOPIC, {}, {}, {}), "circle-svc": crew_of(TOPIC, *[{"strategy": "AVG_BY_CIRCLE"}] * 3),
     "hash-svc": crew_of(TOPIC, *[{"strategy": "CONSISTENT_HASH"}] * 3),
     "orderly-svc": crew_of(TOPIC, *[{"orderly": "true"}] * 3),
-    "retry-svc": crew_of(TOPIC, *[{"listener": "retries"}] * 2),
-    STALE: crew_of(TOPIC, {}, {}),
-}
+    "retry-svc": crew_of(TOPIC, *[{"listener": "retries"}] * 2), STALE: crew_of(TOPIC, {}, {}),
+}  # fmt: skip
 
 
 def test_a_few_faults_are_named_first_and_a_healthy_group_has_none(cluster: RocketMQCluster) -> None:
@@ -322,11 +318,9 @@ def frozen(*processes: JavaProcess) -> Iterator[None]:
 def test_lag_of_pop_and_grpc_groups_whose_processes_are_stopped(planted: Lab) -> None:
     groups, asked = (POP.group, GRPC.group), ("--proxy", planted.proxy)
     wait_until(
-        lambda: not any(map(grave, planted.diagnose(groups, *asked).values())),
-        NAMED_DEADLINE,
-        lambda: "\n".join(f"{group}: {planted.brief(group)[-1]}" for group in groups),
-        1.0,
-    )
+        lambda: not any(map(grave, planted.diagnose(groups, *asked).values())), NAMED_DEADLINE,
+        lambda: "\n".join(f"{group}: {planted.brief(group)[-1]}" for group in groups), 1.0,
+    )  # fmt: skip
     with frozen(planted.own[POP.group].process, planted.grpc):
         planted.until_named((POP, GRPC), more=asked)
     assert first_finding(planted, POP.group)["remedy"].startswith("Check whether its consumers' processes run")
@@ -353,9 +347,7 @@ def test_a_silent_link_is_named_and_its_consumer_is_not_frozen(planted: Lab) -> 
 
 
 @pytest.mark.slow
-def test_the_queues_of_an_orderly_consumer_that_was_killed_are_named_as_long_as_it_has_their_locks(
-    planted: Lab,
-) -> None:
+def test_queues_of_an_orderly_consumer_that_was_killed_are_named_as_long_as_it_has_their_locks(planted: Lab) -> None:
     """Brokers keep its locks for 60 s, so that no other consumer gets its queues."""
     assert grave(planted.diagnose([KILLED.group])[KILLED.group]) == []
     planted.own[KILLED.group].process.kill()
@@ -364,11 +356,9 @@ def test_the_queues_of_an_orderly_consumer_that_was_killed_are_named_as_long_as_
     assert "a consumer that ended without a word" in headline(last(planted, KILLED.group))
     assert wrong(planted, KILLED) == []
     wait_until(
-        lambda: grave(planted.diagnose([KILLED.group])[KILLED.group]) == [],
-        NAMED_DEADLINE,
-        lambda: f"still: {planted.brief(KILLED.group)}",
-        1.0,
-    )
+        lambda: grave(planted.diagnose([KILLED.group])[KILLED.group]) == [], NAMED_DEADLINE,
+        lambda: f"still: {planted.brief(KILLED.group)}", 1.0,
+    )  # fmt: skip
 
 
 def headline(diagnosis: dict[str, Any]) -> str:

@@ -1,7 +1,5 @@
 """The oracle of last resort: rmqlb reads a running cluster, plans a change, and consumers come to hold what it says."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from typing import Any

@@ -143,9 +143,7 @@ def test_the_bounds_contain_the_true_gap(lived: LivingGroups, which: str) -> Non
         assert queue.longest_gap_at_least_ms - slack <= gap <= queue.longest_gap_at_most_ms + slack, queue
 
 
-def test_the_join_is_as_it_was_simulated_by_the_command(
-    lived: LivingGroups, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_join_is_as_simulated(lived: LivingGroups, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert recorded(lived.watched.result().join).converged_by == "prediction"
     against: list[str] = []
     for trial in range(TRIALS):
@@ -172,9 +170,7 @@ OF_EACH = 200
 
 
 @pytest.mark.parametrize("name", ACTS)
-def test_a_group_goes_through_what_the_simulation_foretells(
-    lived: LivingGroups, name: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_group_does_what_is_simulated(lived: LivingGroups, name: str, capsys: pytest.CaptureFixture[str]) -> None:
     recording = lived.recording(name)
     comparisons = trials_compared(recording, OF_EACH)
     with capsys.disabled():

@@ -3,8 +3,6 @@
 gRPC Java consumers behind a Proxy, and Java consumers in POP mode, at RocketMQ's default settings.
 """
 
-from __future__ import annotations
-
 import random
 import time
 from bisect import bisect_right
@@ -19,10 +17,9 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from rmqlb import MessageQueue
+from rmqlb import MessageQueue, UsageError
 from rmqlb.engine.simulate_receive.rules import again_after_us, broker_rules
 from rmqlb.engine.simulate_receive.simulate_receive import readable_queues, simulate_receive
-from rmqlb.errors import UsageError
 from rmqlb.model.simulate_receive import SECOND_US, QueueRate, ReceiveClient, ReceiveScenario
 from tests.support.builders import route
 

@@ -4,8 +4,6 @@ The broker has deleted its first messages: a queue that begins at 0 is answered 
 `consumeFromWhere` would play no part. The first of the queues beyond those that are read has a stored offset.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
@@ -50,9 +48,7 @@ def foretold(cluster: RocketMQCluster, group: str) -> dict[int, tuple[str, int]]
     ran = run("plan-rebalance", *source, "--read-queues", f"{BROKER}={WRITTEN}", "-o", "json")
     assert ran.code == 0, ran.stderr
     queues: list[dict[str, Any]] = json.loads(ran.stdout)["data"]["topics"][0]["queues"]
-    return {
-        queue["queueId"]: (queue["startRule"], queue["startOffset"]) for queue in queues if queue["change"] == "added"
-    }
+    return {q["queueId"]: (q["startRule"], q["startOffset"]) for q in queues if q["change"] == "added"}
 
 
 def group_of(where: str) -> str:
@@ -102,9 +98,7 @@ def plan_of_topic(cluster: RocketMQCluster, topic: str, *more: str) -> tuple[int
 
 
 @pytest.mark.parametrize("in_steps", [False, True], ids=["all at once", "in steps"])
-def test_what_comes_before_the_first_owner_is_lost_where_the_plan_says(
-    expired: RocketMQCluster, in_steps: bool
-) -> None:
+def test_what_comes_before_an_owner_is_lost_where_the_plan_says(expired: RocketMQCluster, in_steps: bool) -> None:
     """Half of the new queues have messages whose first ones are deleted, the others are empty.
 
     All at once producers write before the group sees the queues; in steps it owns them before.

@@ -3,8 +3,6 @@
 `STRESS_RUNS=5000 python -m pytest -m live tests/live/test_stress.py` has that many processes instead of the usual number.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

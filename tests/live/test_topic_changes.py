@@ -4,8 +4,6 @@ All at once, messages come out of order, and those in queues that are no longer 
 the change says before. In its steps neither happens, and what each step waits for comes to hold.
 """
 
-from __future__ import annotations
-
 import json
 import shlex
 from collections.abc import Callable, Iterator, Sequence
@@ -174,9 +172,7 @@ def test_a_topic_moves_to_another_cluster_and_loses_nothing(keyed: RocketMQClust
     assert (after["brokerName"], after["writeQueueNums"], after["perm"]) == (ELSEWHERE, FEW, 6)
 
 
-def test_more_queues_at_once_break_the_order_of_as_many_messages_as_the_plan_says(
-    keyed: RocketMQCluster, tmp_path: Path
-) -> None:
+def test_more_queues_break_the_order_of_so_many_messages_as_planned(keyed: RocketMQCluster, tmp_path: Path) -> None:
     """The group is slow in the queue that was there before: it comes to the new ones first."""
     topic, keys = "MoreAtOnce", tmp_path / "keys.txt"
     keys.write_text("".join(f"order-{number}\n" for number in range(KEYS)), encoding="utf-8")

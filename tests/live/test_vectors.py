@@ -3,8 +3,6 @@
 The C++ client is in no registry: run `python -m tests.oracle.make_allocations` where its repository can be cloned.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Sequence
@@ -15,7 +13,7 @@ import pytest
 from tests.oracle.make_allocations import broker_lines, go_lines
 from tests.oracle.producers.make import SDKS, Sdk, answered, document
 from tests.oracle.producers.questions import questions
-from tests.support.vectors import vectors
+from tests.support.mismatches import vectors
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]
 
@@ -24,11 +22,8 @@ def kept(lines: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     return [json.loads(json.dumps(line)) for line in lines]
 
 
-def test_the_go_client_allocates_as_written_down() -> None:
+def test_the_go_client_and_the_broker_answer_as_written_down() -> None:
     assert kept(go_lines()) == list(vectors("go-allocate"))
-
-
-def test_the_broker_allocates_and_answers_as_written_down() -> None:
     pops, asked = broker_lines()
     assert kept(pops) == list(vectors("pop-allocate"))
     assert kept(asked) == list(vectors("query-assignment"))

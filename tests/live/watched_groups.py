@@ -1,7 +1,5 @@
 """Groups whose consumers run: what rmqlb predicts of them, what they report, and which messages really reach whom."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -6,7 +6,7 @@ from rmqlb import DataError, MessageQueue, TopicRouteData, parse_route
 from rmqlb.model.message_queue import queue_order, sort_key, sort_queues, split
 from rmqlb.model.route import TopicQueueMappingInfo
 from tests.support.builders import route, short
-from tests.support.vectors import vectors
+from tests.support.mismatches import vectors
 
 VECTORS = list(vectors("publish"))
 
@@ -15,16 +15,13 @@ def plain(queues: list[MessageQueue]) -> list[list[object]]:
     return [[queue.topic, queue.broker_name, queue.queue_id] for queue in queues]
 
 
-def test_all_400_routes_give_javas_queue_lists() -> None:
+def test_all_400_routes_give_javas_queue_lists_and_permission_bits_decide() -> None:
     assert len(VECTORS) == 400
     for vector in VECTORS:
         data = parse_route(vector["routeText"], vector["topic"])
         assert plain(data.publish_queues()) == vector["expected"], vector["id"]
         assert plain(data.subscribe_queues()) == vector["expectedSubscribe"], vector["id"]
         assert data.is_order_topic == vector["orderTopic"], vector["id"]
-
-
-def test_permission_bits_decide_who_sees_the_queues() -> None:
     for perm, publish, subscribe in ((6, 1, 1), (4, 0, 1), (2, 1, 0), (0, 0, 0), (7, 1, 1)):
         data = route(perm=perm, a=1)
         assert (len(data.publish_queues()), len(data.subscribe_queues())) == (publish, subscribe)

@@ -33,13 +33,11 @@ Queue = tuple[str, str, int]
 # surrogate pair: the first two part the fields of a question, and the third is written by no broker.
 
 BROKERS = (
-    ("broker-a", "broker-b", "broker-c", "broker-d"),
-    tuple(f"broker-{number}" for number in range(7, 14)),
-    ("r1@a", "r1@b", "r2@a", "r2@b", "r3@a", "plain"),
-    ("r1@a", "r1@", "@", "@a", "r1@a@", "r1@a@b", "a@@", "r1", ""),
+    ("broker-a", "broker-b", "broker-c", "broker-d"), tuple(f"broker-{number}" for number in range(7, 14)),
+    ("r1@a", "r1@b", "r2@a", "r2@b", "r3@a", "plain"), ("r1@a", "r1@", "@", "@a", "r1@a@", "r1@a@b", "a@@", "r1", ""),
     ("брокер-1", "経路-乙", "\U0001f418-1", "￮", "\ue000", "ﬁ", "é", "e\u0301", "\U00010000"),
     ("b" * 70, "b" * 63, "b" * 64, "B"),
-)
+)  # fmt: skip
 IDS = (
     tuple(f"10.0.0.{number}@{100 + number}#9{number}7" for number in range(1, 40)),
     ("10.0.0.9@1", "10.0.0.10@1", "10.0.0.1@2", "10.0.0.1@10", "[fe80::1]@7", "10.0.0.9@1@unit", "a", "b", "c"),
@@ -74,9 +72,7 @@ def _question(rng: random.Random, *, duplicate_queues: bool) -> Question:
     topic = rng.choice(TOPICS)
     names = rng.choice(BROKERS)
     brokers = rng.sample(names, min(len(names), rng.choice(SIZES)))
-    queues = [
-        (topic, broker, number) for broker in brokers for number in rng.sample(_numbers(rng), rng.choice((1, 2, 4, 8)))
-    ]
+    queues = [(topic, broker, n) for broker in brokers for n in rng.sample(_numbers(rng), rng.choice((1, 2, 4, 8)))]
     if duplicate_queues and queues and rng.random() < 0.1:
         queues += rng.choices(queues, k=2)
     rng.shuffle(queues)
@@ -86,14 +82,11 @@ def _question(rng: random.Random, *, duplicate_queues: bool) -> Question:
         ids += rng.choices(ids, k=rng.randint(1, 3))
     rng.shuffle(ids)
     return Question(
-        topic,
-        queues,
-        ids,
-        [*list(dict.fromkeys(ids))[:10], STRANGER, ""],
+        topic, queues, ids, [*list(dict.fromkeys(ids))[:10], STRANGER, ""],
         rng.sample(("r1", "r2", "r3", "", "a", "nowhere"), rng.choice((0, 1, 2, 3))),
         rng.sample([*queues, (topic, "elsewhere", 3)], rng.randint(0, min(3, len(queues)))),
         rng.choice((10, 10, 10, 1, 2, 20, 50, 0, -1)),
-    )
+    )  # fmt: skip
 
 
 def _numbers(rng: random.Random) -> list[int]:
@@ -158,16 +151,12 @@ def broker_lines() -> tuple[list[Line], list[Line]]:
 
 def _query(rng: random.Random, number: int, question: Question) -> Line:
     return {
-        "id": number,
-        "topic": rng.choice((question.topic, question.topic, question.topic, "%LMQ%x")),
+        "id": number, "topic": rng.choice((question.topic, question.topic, question.topic, "%LMQ%x")),
         "strategy": rng.choice(("AVG", "AVG", "AVG_BY_CIRCLE", "AVG_BY_CIRCLE", "CONSISTENT_HASH")),
-        "mode": rng.choice((None, "PULL", "POP", "POP")),
-        "popShareQueueNum": rng.choice((-1, 0, 1, 1, 2, 3)),
+        "mode": rng.choice((None, "PULL", "POP", "POP")), "popShareQueueNum": rng.choice((-1, 0, 1, 1, 2, 3)),
         "messageModel": rng.choice(("CLUSTERING",) * 7 + ("BROADCASTING",)),
-        "serverLoadBalancerEnable": rng.random() < 0.9,
-        "brokerName": "asked",
-        **_lists(question),
-    }
+        "serverLoadBalancerEnable": rng.random() < 0.9, "brokerName": "asked", **_lists(question),
+    }  # fmt: skip
 
 
 def _lists(question: Question) -> Line:

@@ -184,13 +184,9 @@ class Question:
             queues.sort()
         write_queues, perm = (counts, dict[str, int]()) if self._mood.wraps else self._route(counts)
         return Layout(
-            latency_fault=latency_fault,
-            queues=tuple(queues),
-            write_queue_nums=write_queues,
-            perm=perm,
-            index=self._counter(),
-            worst=self._counter(),
-        )
+            latency_fault=latency_fault, queues=tuple(queues), write_queue_nums=write_queues, perm=perm,
+            index=self._counter(), worst=self._counter(),
+        )  # fmt: skip
 
     def _route(self, counts: dict[str, int]) -> tuple[dict[str, int], dict[str, int]]:
         rng = self._rng
@@ -235,9 +231,7 @@ class Client:
 
     def ask(self, *fields: object) -> list[str]:
         """One line there and one line back; None is an empty field."""
-        words = [
-            "" if field is None else str(field).lower() if isinstance(field, bool) else str(field) for field in fields
-        ]
+        words = ["" if part is None else str(part).lower() if isinstance(part, bool) else str(part) for part in fields]
         assert self.java.stdin
         assert self.java.stdout
         self.java.stdin.write("\t".join(words) + "\n")

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.synthetic.faults import put_faults
-from tests.support.synthetic.fleet import FleetShape, generate
+from tests.support.synthetic.fleet import FleetShape, generate, put_faults
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

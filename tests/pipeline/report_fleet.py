@@ -30,9 +30,7 @@ def write_warehouse(folder: Path, rows: Rows, nights: Iterable[date] = (FIRST, B
         for row in own:
             unknown = set(row) - set(schema.names)
             assert not unknown, f"{t.name(table)} has no {unknown}"
-            by_day.setdefault(row["date"], []).append(
-                {field.name: row.get(field.name, _empty(field)) for field in schema}
-            )
+            by_day.setdefault(row["date"], []).append({f.name: row.get(f.name, _empty(f)) for f in schema})
         for day, found in by_day.items():
             part = folder / t.name(table) / f"date={day}"
             part.mkdir(parents=True)
@@ -129,14 +127,8 @@ def fleet() -> dict[type[t.Row], list[dict[str, Any]]]:
     silent = {"kind": "fleet", "message": "south reported nothing", **warning}
     moved = [{"topic": "T", "brokerName": "a", "queueId": queue, "before": "x", "after": "y"} for queue in range(3)]
     outcome = {
-        "consumers": 2,
-        "queues": 4,
-        "duplicateOwners": 0,
-        "idle": 0,
-        "imbalance": 1.5,
-        "moved": 2,
-        "lagMoved": 10,
-    }
+        "consumers": 2, "queues": 4, "duplicateOwners": 0, "idle": 0, "imbalance": 1.5, "moved": 2, "lagMoved": 10,
+    }  # fmt: skip
     writable = {"writableBrokers": 1, "writableQueues": 4}
     losses = (("broker", "broker-a", 0), ("consumer", "c@1", 1), ("consumer-added", "+1", 0))
     lost, strategies = {"strategy": None, "sharesQueues": None}, ("AVG", "CONSISTENT_HASH")

@@ -62,17 +62,11 @@ def test_what_cannot_be_read_is_rejected_with_its_reason(warehouse: Warehouse, t
     negative["data"]["topics"][0]["route"]["queueDatas"][0]["readQueueNums"] = -4
     queue = {"topic": "T", "brokerName": "a", "queueId": 0, "consumerOffset": -7, "brokerOffset": 3}
     files = {
-        "good.json": one(),
-        "cut.json": one()[:-40],
-        "future.json": one("2126-01-02T02:00:00Z"),
-        "negative-queues.json": json.dumps(negative),
-        "negative-offset.json": one(queues=[queue]),
-        "undated.json": snapshot(None, {"T": route(a=4)}),
-        "piece.json": json.dumps(route(a=4)),
-        "text.json": "nothing of the kind",
-        "cluster=y/date=2126-01-02/s.json": one(),
-        ".hidden.json": "x",
-    }
+        "good.json": one(), "cut.json": one()[:-40], "future.json": one("2126-01-02T02:00:00Z"),
+        "negative-queues.json": json.dumps(negative), "negative-offset.json": one(queues=[queue]),
+        "undated.json": snapshot(None, {"T": route(a=4)}), "piece.json": json.dumps(route(a=4)),
+        "text.json": "nothing of the kind", "cluster=y/date=2126-01-02/s.json": one(), ".hidden.json": "x",
+    }  # fmt: skip
     place = write(tmp_path / "in", files)
     os.mkfifo(tmp_path / "in" / "pipe.json")
     done = ingest_files(warehouse, place)
@@ -89,9 +83,7 @@ def test_what_cannot_be_read_is_rejected_with_its_reason(warehouse: Warehouse, t
 def test_two_clusters_of_one_name_are_both_rejected_with_both_paths(warehouse: Warehouse, tmp_path: Path) -> None:
     files = {"one.json": one(broker="a"), "two.json": one("2026-11-21T03:00:00Z", broker="b")}
     ingest_files(warehouse, write(tmp_path / "in", files), cluster="x")
-    found = {
-        Path(row["file"]["path"]).name: (Path(row["other"]).name, row["code"]) for row in rows(warehouse, Quarantine)
-    }
+    found = {Path(r["file"]["path"]).name: (Path(r["other"]).name, r["code"]) for r in rows(warehouse, Quarantine)}
     assert found == {"one.json": ("two.json", "name-conflict"), "two.json": ("one.json", "name-conflict")}
     assert rows(warehouse, Snapshots) == []
 
@@ -155,15 +147,12 @@ def test_a_silent_cluster_is_a_finding_and_a_violation(warehouse: Warehouse, tmp
         read_expected(str(expected))
 
 
-def test_inputs_that_stand_for_nothing(tmp_path: Path) -> None:
+def test_inputs_that_stand_for_nothing_and_labels_of_a_path(tmp_path: Path) -> None:
     (tmp_path / ".hidden").touch()
     for given in (tmp_path, tmp_path / "none", tmp_path / "*.json"):
         with pytest.raises(DataError, match="there is no file to read"):
             find_files([str(given)])
     assert find_files(["s3a://bucket/x"]) == ([], ["s3a://bucket/x"])
-
-
-def test_labels_of_a_path() -> None:
     unit = "/d/cluster=a/date=2026-11-20/cluster=b"
     found = labels(f"{unit}/group=g%2Fh/x.json")
     assert (found.cluster, found.date, found.group, found.unit) == ("b", date(2026, 11, 20), "g/h", unit)
@@ -205,12 +194,10 @@ def test_each_kind_of_change(warehouse: Warehouse, tmp_path: Path) -> None:
     assert changes(warehouse, FIRST) == []
     found = changes(warehouse, SECOND)
     assert set(found) >= {
-        ("consumer-joined", None, C, None, None),
-        ("consumer-left", None, B, None, None),
-        ("queue-count", None, None, "2", "4"),
-        ("queue-moved", 1, None, B, None),
+        ("consumer-joined", None, C, None, None), ("consumer-left", None, B, None, None),
+        ("queue-count", None, None, "2", "4"), ("queue-moved", 1, None, B, None),
         ("strategy", None, None, "AVG", "AVG_BY_CIRCLE"),
-    }
+    }  # fmt: skip
     assert "finding-new" in {kind for kind, *_ in found}
     assert {row["previous"] for row in rows(warehouse, Changes)} == {FIRST}
 

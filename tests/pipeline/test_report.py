@@ -134,14 +134,12 @@ def test_the_first_line_says_what_is_new_gone_and_stays(found: Answers) -> None:
 
 STATES: dict[str, tuple[str | None, tuple[dict[str, Any], ...]]] = {
     "in both nights": ("stays", ({"day": BEFORE}, {"day": NIGHT, "message": "worse"})),
-    "tonight only": ("new", ({"day": NIGHT},)),
-    "yesterday only": ("gone", ({"day": BEFORE},)),
-    "longer ago": (None, ({"day": FIRST},)),
-    "info": (None, ({"day": NIGHT, "severity": "info"},)),
+    "tonight only": ("new", ({"day": NIGHT},)), "yesterday only": ("gone", ({"day": BEFORE},)),
+    "longer ago": (None, ({"day": FIRST},)), "info": (None, ({"day": NIGHT, "severity": "info"},)),
     "waived now": ("waived", ({"day": BEFORE}, {"day": NIGHT, "verdict": "waived"})),
     "waiver ended": ("new", ({"day": BEFORE, "verdict": "waived"}, {"day": NIGHT, "verdict": "failed"})),
     "waiver not needed": (None, ({"day": BEFORE, "verdict": "waived"},)),
-}
+}  # fmt: skip
 
 
 def test_a_finding_is_new_gone_or_stays(tmp_path: Path, spark: SparkSession) -> None:
@@ -155,9 +153,7 @@ def test_a_finding_is_new_gone_or_stays(tmp_path: Path, spark: SparkSession) -> 
     assert [counted[state] for state in ("new", "gone", "stays", "waived")] == [2, 1, 1, 1]
 
 
-def test_what_a_silent_cluster_had_is_not_gone_and_a_new_cluster_has_nothing_new(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_what_a_silent_cluster_had_is_not_gone_and_a_new_one_has_no_news(spark: SparkSession, tmp_path: Path) -> None:
     rows = [finding("silent", "g", "a", BEFORE), finding("fresh", "g", "a")]
     folder = written(tmp_path, {t.Findings: rows, t.Snapshots: [snapshot("silent", BEFORE), snapshot("fresh")]})
     verdict = verdict_of(ask(spark, folder), "")

@@ -93,9 +93,7 @@ def test_figures_and_findings_as_groups_run_are_those_of_show_groups(judged: War
             (row,) = figures[cluster, line.group]
             assert {name: row[CAMEL[name]] for name in FIGURES} == {name: getattr(line, name) for name in FIGURES}
             assert (row["strategy"], row["origin"]) == (",".join(line.strategies) or None, line.strategy_origin)
-            mine = [
-                (each["code"], each["severity"], each["message"]) for each in findings.get((cluster, line.group), ())
-            ]
+            mine = [(one["code"], one["severity"], one["message"]) for one in findings.get((cluster, line.group), ())]
             assert sorted(mine) == sorted((each.code, each.severity, each.message) for each in line.findings)
             seen |= {each.code for each in line.findings}
     assert len(seen) > 12, seen

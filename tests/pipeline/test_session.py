@@ -21,7 +21,7 @@ from pyspark.sql import SparkSession
 import rmqlb
 from rmqlb.pipeline.spark import SparkSettings, spark_session
 
-from .spark_servers import standalone_master
+from .running import standalone_master
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

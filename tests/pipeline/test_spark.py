@@ -65,15 +65,12 @@ def test_each_java_that_does_not_do_is_named(tmp_path: Path, monkeypatch: pytest
         find_java({"PATH": "/nonexistent"})
 
 
-def test_a_master_is_one_that_spark_knows() -> None:
+def test_a_master_is_one_that_spark_knows_and_conf_is_parsed() -> None:
     for master in ("local", "local[*]", "local[2, 3]", "spark://a:7077,b:7077", "yarn", "k8s://https://a:443"):
         assert SparkSettings(master).is_local == master.startswith("local")
     for master in ("", "local[0]", "local[x]", "local-cluster[1,1,1024]", "spark://", "sc://a", "mesos://a:5050"):
         with pytest.raises(UsageError, match="not a master that Spark knows"):
             SparkSettings(master)
-
-
-def test_conf_is_parsed() -> None:
     pairs = ["spark.c=x=y", "spark.a.b=", "spark.hadoop.fs.s3a.access-key=k"]
     assert parse_conf(pairs) == {"spark.a.b": "", "spark.c": "x=y", "spark.hadoop.fs.s3a.access-key": "k"}
 

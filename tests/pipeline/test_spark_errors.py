@@ -84,9 +84,7 @@ def test_what_java_says_is_one_line(words: str, kind: type[RmqlbError], message:
     assert (error.message, isinstance(error, kind)) == (message, True)
 
 
-def test_paths_that_spark_cannot_use_are_named(
-    spark: SparkSession, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_paths_not_for_spark_are_named(spark: SparkSession, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     error = failure(lambda: spark.range(4).write.parquet("/proc/none/table"))
     assert (type(error), error.message) == (UsageError, "/proc/none/table: cannot be created")
     error = failure(lambda: spark.read.parquet(f"{tmp_path}/none"))

@@ -3,8 +3,6 @@
 Servers run on loopback; the one of S3 is moto. A missing component is an error.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -28,21 +26,17 @@ from msgspec import Struct
 from tests.support import maven
 from tests.support.synthetic.fleet import FleetShape, generate
 
-from .spark_servers import POLL, START_DEADLINE, standalone_master
+from .running import POLL, START_DEADLINE, standalone_master
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 HADOOP = "3.4.1"
 SERVERS = (
-    f"org.apache.hadoop:hadoop-client-minicluster:{HADOOP}",
-    f"org.apache.hadoop:hadoop-client-runtime:{HADOOP}",
-    "org.mockito:mockito-core:4.11.0",
-    "junit:junit:4.13.2",
-    "org.slf4j:slf4j-simple:1.7.36",
-    "ch.qos.reload4j:reload4j:1.2.22",
-    "org.bouncycastle:bcpkix-jdk18on:1.78.1",
+    f"org.apache.hadoop:hadoop-client-minicluster:{HADOOP}", f"org.apache.hadoop:hadoop-client-runtime:{HADOOP}",
+    "org.mockito:mockito-core:4.11.0", "junit:junit:4.13.2", "org.slf4j:slf4j-simple:1.7.36",
+    "ch.qos.reload4j:reload4j:1.2.22", "org.bouncycastle:bcpkix-jdk18on:1.78.1",
     "org.glassfish.jaxb:jaxb-runtime:2.3.1",
-)
+)  # fmt: skip
 ROOT = Path(__file__).parent.parent.parent
 PROGRAM = Path(__file__).parent / "programs" / "MiniHadoop.java"
 JAVA = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx768m", "--add-opens", "java.base/java.lang=ALL-UNNAMED")
@@ -208,9 +202,7 @@ def two_workers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield address
 
 
-def test_hdfs_on_a_standalone_cluster_is_repaired_after_a_kill_in_each_stage(
-    hadoop: Hadoop, two_workers: str, local: tuple[Place, Path], tmp_path: Path
-) -> None:
+def test_hdfs_is_repaired(hadoop: Hadoop, two_workers: str, local: tuple[Place, Path], tmp_path: Path) -> None:
     """The same command is killed in ingest, then in judge, then ends; and once more with a report elsewhere."""
     conf = {"spark.executor.memory": "512m"}
     place = Place(f"{hadoop.uri}/wh", f"{hadoop.uri}/snapshots", lambda: hadoop.files("/wh"), two_workers, conf)

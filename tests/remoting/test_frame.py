@@ -1,23 +1,94 @@
-from __future__ import annotations
+"""Frames and commands that the tests of this folder share.
+
+`CAPTURES` are answers of real servers (`tests/data/remoting`). `JSON_FRAMES` and `BINARY_FRAMES` are what
+`RemotingCommand.encode` of the released 4.9.7 and 5.5.0 classes wrote, both the same, for the commands beside them,
+sent by Java, Python and OMS.
+"""
 
 import json
 import re
+import traceback
 import tracemalloc
-from dataclasses import replace
+from dataclasses import FrozenInstanceError, replace
 from itertools import pairwise
+from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from rmqlb.errors import ProtocolError, UsageError
-from rmqlb.remoting.codes import RequestCode
-from rmqlb.remoting.command import RemotingCommand, request
-from rmqlb.remoting.frame import MAX_FRAME, MAX_HEADER, Exchange, FrameDecoder, encode_frame
-from tests.support.figures import FIGURES
-from tests.support.mismatches import every_case
+from rmqlb.remoting.acl import Credentials, sign
+from rmqlb.remoting.codes import READ_ONLY, RequestCode, ResponseCode
+from rmqlb.remoting.command import RemotingCommand, request, version_text
+from rmqlb.remoting.frame import MAX_FRAME, MAX_HEADER, Exchange, FrameDecoder, RequestNotAllowedError, encode_frame
+from rmqlb.remoting.header import decode_binary_header, decode_json_header, encode_json_header
+from rmqlb.sources.native.source import query_assignment
+from tests.support.mismatches import FIGURES, captured_frames, every_case
 
-from .vectors import CAPTURES, JSON_FRAMES, Capture, capture, frame
+
+class Capture(NamedTuple):
+    name: str
+    server: str
+    serialize_type: int
+    frame: bytes
+    request_code: int
+    ext_fields: dict[str, str]
+    response_code: int
+    body_bytes: int
+
+
+CAPTURES = tuple(
+    Capture(f"{folder}/{name}".strip("/"), *(e["server"], form, e["frame"], e["code"]), e["extFields"], e["responseCode"], e["bodyBytes"])
+    for folder, form in (("", 0), ("binary", 1))
+    for name, e in captured_frames(folder).items()
+)  # fmt: skip
+
+
+def capture(name: str) -> Capture:
+    return next(one for one in CAPTURES if one.name == name)
+
+
+ROUTE = RemotingCommand(code=105, version=453, ext_fields={"topic": "T"})
+RICH = RemotingCommand(
+    code=17, version=513, opaque=-(2**31), flag=1, remark="kein \u00dc \u20ac \U0001f600\n",
+    ext_fields={"a": "\u4e2d", "k": ""}, body=b"\x00\xff\x01",
+)  # fmt: skip
+BARE = RemotingCommand(code=-1000, version=32767, opaque=2**31 - 1, flag=3, remark="")
+
+_JSON_ROUTE = (
+    b'{"code":105,"extFields":{"topic":"T"},"flag":0,"language":"JAVA","opaque":0,'
+    b'"serializeTypeCurrentRPC":"JSON","version":453}'
+)
+_JSON_RICH = (
+    '{"code":17,"extFields":{"a":"\u4e2d","k":""},"flag":1,"language":"PYTHON","opaque":-2147483648,'
+    '"remark":"kein \u00dc \u20ac \U0001f600\\n","serializeTypeCurrentRPC":"JSON","version":513}'
+).encode()
+_JSON_BARE = (
+    b'{"code":-1000,"flag":3,"language":"OMS","opaque":2147483647,"remark":"",'
+    b'"serializeTypeCurrentRPC":"JSON","version":32767}'
+)
+
+JSON_FRAMES = {
+    "route": (ROUTE, bytes.fromhex("0000007f 0000007b") + _JSON_ROUTE),
+    "rich": (RICH, bytes.fromhex("000000b0 000000a9") + _JSON_RICH + b"\x00\xff\x01"),
+    "bare": (BARE, bytes.fromhex("0000007d 00000079") + _JSON_BARE),
+}
+BINARY_FRAMES = {
+    name: (command, bytes.fromhex(written))
+    for name, command, written in (
+        ("route", ROUTE, "00000025 01000021 0069 00 01c5 00000000 00000000 00000000 0000000c 0005 746f706963 00000001 54"),
+        ("rich", RICH, ("0000003e 01000037 0011 03 0201 80000000 00000001 00000011 6b65696e20c39c20e282ac20f09f98800a 00000011"
+                       "0001 61 00000003 e4b8ad 0001 6b 00000000 00ff01")),
+        ("bare", BARE, "00000019 01000015 fc18 0b 7fff 7fffffff 00000003 00000000 00000000"),
+    )
+}  # fmt: skip
+
+
+def frame(header: bytes, body: bytes = b"", serialize_type: int = 0) -> bytes:
+    meta = serialize_type << 24 | len(header)
+    return (4 + len(header) + len(body)).to_bytes(4, "big") + meta.to_bytes(4, "big") + header + body
+
 
 HEADER = b'{"code":0,"flag":1,"opaque":1}'
 GOOD = frame(HEADER)
@@ -78,12 +149,9 @@ def test_a_capture_is_one_response_that_says_what_the_manifest_and_its_header_sa
         FIGURES["places where captured frames were cut"] += 1
 
 
-def test_captures_follow_one_another_and_each_has_a_name_of_its_own() -> None:
+def test_captures_follow_one_another_and_binary_ones_say_what_the_json_ones_say() -> None:
     assert FrameDecoder().feed(b"".join(one.frame for one in CAPTURES)) == [decoded(one) for one in CAPTURES]
     assert len({one.name for one in CAPTURES}) == len(CAPTURES) == 54
-
-
-def test_binary_answers_say_what_the_json_answers_say() -> None:
     for name in ("route-missing", "order-conf", "b0-consumer-ids-missing"):
         binary, text = (decoded(capture(f"{folder}5.5.0-{name}")) for folder in ("binary/", ""))
         assert binary == text
@@ -101,9 +169,7 @@ def test_frames_are_those_that_java_writes(name: str) -> None:
 
 
 @given(st.data(), st.lists(COMMANDS, max_size=3), st.just(b"") | st.binary(max_size=40))
-def test_a_stream_gives_the_same_commands_and_error_however_it_is_cut(
-    data: st.DataObject, commands: list[RemotingCommand], garbage: bytes
-) -> None:
+def test_a_stream_may_be_cut_anywhere(data: st.DataObject, commands: list[RemotingCommand], garbage: bytes) -> None:
     stream = b"".join(map(encode_frame, commands)) + garbage
     whole = events([stream])
     assert whole[: len(commands)] == commands
@@ -189,7 +255,7 @@ def test_a_number_beyond_32_bits_and_text_that_is_not_unicode_are_not_encoded() 
         assert "\udce9" not in caught.value.message
 
 
-ROUTE = request(RequestCode.GET_ROUTEINFO_BY_TOPIC, topic="OrderEvents")
+ASKED_ROUTE = request(RequestCode.GET_ROUTEINFO_BY_TOPIC, topic="OrderEvents")
 
 
 def answer(opaque: int, body: bytes | None = None) -> bytes:
@@ -199,7 +265,7 @@ def answer(opaque: int, body: bytes | None = None) -> bytes:
 def test_requests_are_numbered_and_only_the_response_to_the_last_one_is_taken() -> None:
     exchange = Exchange()
     for opaque in (1, 2, 3):
-        assert FrameDecoder().feed(exchange.send(ROUTE)) == [replace(ROUTE, opaque=opaque)]
+        assert FrameDecoder().feed(exchange.send(ASKED_ROUTE)) == [replace(ASKED_ROUTE, opaque=opaque)]
     notice = RemotingCommand(code=40, flag=2, opaque=3, ext_fields={"consumerGroup": "order-svc"})
     stream = answer(1) + answer(2) + encode_frame(notice) + answer(3, b"x")
     for piece in (stream[at : at + 1] for at in range(len(stream) - 1)):
@@ -213,9 +279,230 @@ def test_requests_are_numbered_and_only_the_response_to_the_last_one_is_taken() 
 
 def test_garbage_behind_an_answer_breaks_the_connection_after_it() -> None:
     exchange = Exchange()
-    exchange.send(ROUTE)
+    exchange.send(ASKED_ROUTE)
     assert exchange.receive(answer(1) + b"HTTP/1.1 400 Bad Request") is not None
     assert exchange.broken
     for _ in range(2):
         with pytest.raises(ProtocolError, match="frame length 1213486160"):
             exchange.receive(b"")
+
+
+CLUSTER = request(RequestCode.GET_BROKER_CLUSTER_INFO)
+
+
+def test_the_list_is_what_it_was_and_a_request_may_be_sent() -> None:
+    assert sorted(READ_ONLY) == [14, 28, 29, 30, 31, 105, 106, 201, 203, 206, 208, 307, 351, 400, 402, 200055]
+    made = request(RequestCode.GET_CONSUMER_RUNNING_INFO, consumerGroup="g", jstackEnable=False, queueId=-1)
+    assert made.ext_fields == {"consumerGroup": "g", "jstackEnable": "false", "queueId": "-1"}
+    assert (made.code, made.body, made.opaque, made.flag) == (307, None, 0, 0)
+    assert made.version == 513
+    assert FrameDecoder().feed(Exchange().send(made)) == [replace(made, opaque=1)]
+
+
+@given(st.integers(-(2**31), 2**31 - 1) | st.sampled_from(sorted(READ_ONLY)), st.sampled_from([0, 0, 1, 2, 3, 4, -1]))
+def test_nothing_is_sent_but_a_request_on_the_list_that_wants_a_response(code: int, flag: int) -> None:
+    try:
+        Exchange().send(RemotingCommand(code=code, flag=flag))
+    except RequestNotAllowedError:
+        assert code not in READ_ONLY or flag
+    else:
+        assert code in READ_ONLY
+        assert flag == 0
+
+
+CODES = """
+    0 SUCCESS  1 SYSTEM_ERROR  3 REQUEST_CODE_NOT_SUPPORTED  16 NO_PERMISSION  17 TOPIC_NOT_EXIST  22 QUERY_NOT_FOUND
+    26 SUBSCRIPTION_GROUP_NOT_EXIST  206 CONSUMER_NOT_ONLINE  1500 GO_AWAY  2018 LITE_SUBSCRIPTION_QUOTA_EXCEEDED
+    -1006 RPC_TIME_OUT
+"""
+VERSIONS = """
+    0 V3_0_0_SNAPSHOT  1 V3_0_0_ALPHA1  7 V3_0_0_BETA6_SNAPSHOT  15 V3_0_0_FINAL  16 V3_0_1_SNAPSHOT  45 V3_0_15
+    46 V3_1_0_SNAPSHOT  65 V3_1_9  66 V3_2_0_SNAPSHOT  83 V3_2_8  85 V3_2_9  86 V3_3_1_SNAPSHOT  103 V3_3_9
+    104 V3_4_1_SNAPSHOT  211 V3_9_9  212 V4_0_0_SNAPSHOT  213 V4_0_0  373 V4_8_0  399 V4_9_3  401 V4_9_4  407 V4_9_7
+    409 V4_9_8  412 V5_0_0_SNAPSHOT  413 V5_0_0  441 V5_1_4  453 V5_2_0  479 V5_3_3  513 V5_5_0
+    610 V5_9_9_SNAPSHOT  611 V5_9_9  612 HIGHER_VERSION  9999 HIGHER_VERSION
+"""
+"""What MQVersion.getVersionDesc of 4.9.7 and 5.5.0 printed, the edges of every run of releases among them."""
+
+
+def numbered(text: str) -> dict[int, str]:
+    words = iter(text.split())
+    return {int(number): name for number, name in zip(words, words, strict=True)}
+
+
+def test_codes_and_versions_have_the_names_that_rocketmq_gives_them() -> None:
+    codes, versions = numbered(CODES), numbered(VERSIONS)
+    assert {code: ResponseCode(code).name for code in codes} == codes
+    assert {ordinal: version_text(ordinal) for ordinal in versions} == versions
+    with pytest.raises(ProtocolError, match="version -1 is not one"):
+        version_text(-1)
+
+
+def test_a_command_is_not_changed_through_what_it_was_made_from() -> None:
+    fields = {"topic": "T"}
+    command = RemotingCommand(code=105, ext_fields=fields)
+    fields["topic"] = "U"
+    assert command.ext_fields == {"topic": "T"}
+    with pytest.raises(TypeError):
+        command.ext_fields["topic"] = "U"  # type: ignore[index]
+    with pytest.raises(FrozenInstanceError):
+        command.code = 17  # type: ignore[misc]
+
+
+SECRET, TOKEN = "canary-secret-4711", "canary-token-4712"
+# Signatures written by AclClientRPCHook of 4.9.7 and 5.5.0. U+1F600 sorts before U+FFEE in UTF-16, behind it otherwise.
+ASKED = RemotingCommand(
+    14, ext_fields={"bname": "broker-a", "consumerGroup": "g", "queueId": "3", "topic": "T"}, body=b"{}"
+)
+SORTED = RemotingCommand(300, ext_fields={"topic": "T", "\uffee": "1", "\U0001f600": "2"})
+SIGNED = [
+    (Credentials("rocketmq2", "12345678"), request(RequestCode.GET_ROUTEINFO_BY_TOPIC, topic="TopicTest"), "GeeGoP9mRvDhoVp4PD5omX0prgE="),
+    (Credentials("ak", "sk", "tok"), ASKED, "oOAXCrBmZn4wPD8EFAJ+nPFx/Uk="),
+    (Credentials("ak\u00fc", "s\u20ack"), CLUSTER, "u/tfg0RMSxcUCahDMS4aS6qUo2c="),
+    (Credentials("ak", "sk"), SORTED, "mtVF54ybXsa3+Mwb3uZKq64C6xg="),
+]  # fmt: skip
+
+
+@every_case(("credentials", "command", "signature"), SIGNED)
+def test_signatures_are_those_of_java(credentials: Credentials, command: RemotingCommand, signature: str) -> None:
+    signed = sign(command, credentials)
+    assert signed.ext_fields["Signature"] == signature
+    added = {"AccessKey", "Signature"} | ({"SecurityToken"} if credentials.security_token else set())
+    assert signed.ext_fields.keys() - command.ext_fields.keys() == added
+    assert sign(signed, credentials) == signed
+
+
+def test_no_secret_and_no_body_is_printed() -> None:
+    credentials = Credentials("ak", SECRET, TOKEN)
+    signed = sign(RemotingCommand(105, ext_fields={"topic": "T"}, body=b"secret body"), credentials)
+    texts = [repr(credentials), f"{credentials}", repr(signed), f"{signed}", f"{[credentials, signed]}"]
+    assert texts[0] == "Credentials(access_key='ak', secret_key='***', security_token='***')"
+    assert repr(Credentials("ak", SECRET)) == "Credentials(access_key='ak', secret_key='***', security_token=None)"
+    for text in texts:
+        assert not [each for each in (SECRET, TOKEN, signed.ext_fields["Signature"], "secret body") if each in text]
+    assert "'AccessKey': 'ak'" in texts[2]
+    assert "body=11 bytes" in texts[2]
+
+
+def test_a_secret_that_is_empty_or_not_text_is_refused_without_being_shown() -> None:
+    for credentials in (Credentials("ak", SECRET + "\udce9"), Credentials("ak", "sk", SECRET + "\udce9")):
+        with pytest.raises(UsageError, match="is not valid text") as caught:
+            sign(CLUSTER, credentials)
+        assert SECRET not in "".join(traceback.format_exception(caught.value))
+        assert caught.value.__context__ is None
+    for keys in (("", "sk"), ("ak", "")):
+        with pytest.raises(UsageError, match="is empty"):
+            Credentials(*keys)
+
+
+def test_an_assignment_is_asked_for_in_the_body() -> None:
+    made = query_assignment("g", "T", "id", "AVG")
+    fields = {"clientId": "id", "consumerGroup": "g", "messageModel": "CLUSTERING", "strategyName": "AVG", "topic": "T"}
+    assert (made.code, made.ext_fields, json.loads(made.body or b"")) == (400, {}, fields)
+
+
+LEAST = '"code":1,"flag":1,"opaque":7'
+PLAIN = RemotingCommand(code=1, flag=1, opaque=7, version=0)
+
+
+def refusal(header: bytes | str) -> str:
+    with pytest.raises(ProtocolError) as caught:
+        decode_json_header(header if isinstance(header, bytes) else header.encode(), None)
+    assert "\n" not in caught.value.message
+    return caught.value.message
+
+
+# The texts of extFields are what RemotingCommand.decode of 4.9.7 and 5.5.0 gave.
+@every_case(("member", "expected"), [
+    ('"remark":null,"extFields":null,"version":null', {}),
+    ('"suspended":false,"extra":{"y":[1,{"z":null}]}', {}),
+    *((f'"language":{language}', {}) for language in ('"JAVA"', '"KLINGON"', "null", "3")),
+    ('"remark":"\\ud83d\\ude00"', {"remark": "\U0001f600"}),
+    *(
+        (f'"extFields":{{"k":{value},"l":null}}', {"ext_fields": {"k": value.strip('"')}})
+        for value in ('"31"', '""', "31", "true", "false", "1.50", "123456789012345678901234567890")
+    ),
+])  # fmt: skip
+def test_what_a_json_header_says(member: str, expected: dict[str, Any]) -> None:
+    assert decode_json_header(f"{{{LEAST},{member}}}".encode(), None) == replace(PLAIN, **expected)
+
+
+@every_case("value", ["2147483648", "-2147483649", "1.0", "1e0", '"1"', "true", "[1]", "{}", "9" * 5000, "null", ""])
+@every_case("name", ["code", "flag", "opaque", "version"])
+def test_a_number_that_is_no_java_int_is_refused(name: str, value: str) -> None:
+    members = {"code": "0", "flag": "1", "opaque": "1"} | {name: value}
+    header = ",".join(f'"{key}":{text}' for key, text in members.items() if text)
+    if name == "version" and value in ("null", ""):
+        assert decode_json_header(f"{{{header}}}".encode(), None).version == 0
+        return
+    wrong = (
+        f"missing required field {name}" if not value else "out of range at $." if "9" * 20 in value else f"$.{name}"
+    )
+    assert wrong in refusal(f"{{{header}}}")
+    assert refusal(b'{"code":1,"remark":"\xff"}') == "header is not UTF-8 at byte 20"
+    assert refusal(b'\xef\xbb\xbf{"code":1}') == "header: JSON is malformed: invalid character (byte 0)"
+    found = decode_json_header(b'{"code":-2147483648,"flag":2147483647,"opaque":-0}', None)
+    assert (found.code, found.flag, found.opaque) == (-(2**31), 2**31 - 1, 0)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=5,
+)
+NAMES = ("code", "flag", "opaque", "version", "language", "remark", "extFields", "x")
+
+
+@given(st.dictionaries(st.sampled_from(NAMES), JSON))
+def test_any_json_object_gives_a_command_or_a_protocol_error(members: dict[str, object]) -> None:
+    try:
+        command = decode_json_header(json.dumps(members).encode(), None)
+    except ProtocolError:
+        return
+    assert all(type(value) is str for value in command.ext_fields.values())
+    assert decode_json_header(encode_json_header(command), None) == command
+    assert (b"extFields" in encode_json_header(command)) == bool(command.ext_fields)
+
+
+@every_case("name", BINARY_FRAMES)
+def test_a_binary_header_is_read_whole_or_not_at_all(name: str) -> None:
+    command, written = BINARY_FRAMES[name]
+    expected = replace(command, remark=command.remark or None)
+    assert FrameDecoder().feed(written) == [expected]
+    header = written[8 : len(written) - len(command.body or b"")]
+    for cut in range(len(header)):
+        with pytest.raises(ProtocolError, match="bytes left where"):
+            decode_binary_header(header[:cut], None)
+
+
+FIXED, NONE = bytes.fromhex("0001 63 0005 00000007 00000001"), bytes(4)
+
+
+def fields(*parts: bytes) -> bytes:
+    data = b"".join(parts)
+    return FIXED + NONE + int32(len(data)) + data
+
+
+@every_case(("header", "message"), [
+    (FIXED + int32(-1) + NONE, "header has 4 bytes left where -1 are announced"),
+    (FIXED + int32(5) + NONE, "header has 4 bytes left where 5 are announced"),
+    (FIXED + int32(2**31 - 1) + NONE, "header has 4 bytes left where 2147483647 are announced"),
+    (FIXED + NONE + int32(-(2**31)), "header has 0 bytes left where -2147483648 are announced"),
+    (FIXED + NONE + int32(1), "header has 0 bytes left where 1 are announced"),
+    (FIXED + NONE + NONE + b"{}", "header has 2 bytes after its last field"),
+    (FIXED + int32(1) + b"\xff" + NONE, "header's remark is not UTF-8 at byte 0"),
+    (fields(b"\0"), "header has 1 bytes left where 2 are announced"),
+    (fields(b"\xff\xff"), "header has 0 bytes left where -1 are announced"),
+    (fields(b"\0\x02k"), "header has 1 bytes left where 2 are announced"),
+    (fields(b"\0\x01k"), "header has 0 bytes left where 4 are announced"),
+    (fields(b"\0\x01k", int32(9), b"v"), "header has 1 bytes left where 9 are announced"),
+    (fields(b"\0\x01k", NONE, b"\0\x01k", NONE), "header names a key twice"),
+    (fields(b"\0\x01\xc3", NONE), "header's name in extFields is not UTF-8 at byte 0"),
+    (fields(b"\0\x01k", int32(3), b"\xed\xa0\x80"), "header's value in extFields is not UTF-8 at byte 0"),
+])  # fmt: skip
+def test_a_length_that_leads_astray_is_refused(header: bytes, message: str) -> None:
+    with pytest.raises(ProtocolError) as caught:
+        decode_binary_header(header, None)
+    assert caught.value.message == message
+    command = decode_binary_header(fields(b"\0\x01k", NONE, b"\0\0", NONE), None)  # texts of length 0
+    assert (command.remark, command.ext_fields) == (None, {"k": "", "": ""})

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import datetime as dt
 import gzip
 import json
@@ -145,12 +143,10 @@ def test_a_whole_group_is_read() -> None:
 def test_what_consumers_report_goes_before_what_the_dashboard_says() -> None:
     both, strategy = connections("x", "y"), "o.AllocateMessageQueueAveragely@1"
     replay = replay_of(
-        a=both,
-        b=both,
-        progress=progress("T a 0", "T a 1", "T a 2", owner="x"),
+        a=both, b=both, progress=progress("T a 0", "T a 1", "T a 2", owner="x"),
         of_x=running("T a 0", "T a 1", allocateMessageQueueStrategy=strategy, PROP_CONSUMEORDERLY="true"),
         of_y=running("T a 1"),
-    )
+    )  # fmt: skip
     with dashboard(replay):
         group, with_evidence = (fetch(replay, wanted).group("g") for wanted in (G, replace(G, evidence=True)))
     assert {q.queue_id: state.owners for q, state in group.queues.items()} == {0: {"x"}, 1: {"x", "y"}, 2: set()}
@@ -189,13 +185,10 @@ def test_stack_traces_are_asked_for_by_name() -> None:
     assert asked == [f"GET {RUNNING}?consumerGroup=g&clientId=x&jstack=true"]
 
 
-def test_no_broker_that_answers_is_an_error() -> None:
+def test_no_broker_that_answers_is_an_error_and_owners_are_only_asked_for_when_wanted() -> None:
     with dashboard(replay_of(a=failure("connect to A failed"), b=failure("connect to B failed"))) as replay:
         message = endpoint_error(replay.url, G)
     assert message == f"{replay.url}: no broker reports the consumers of group g: connect to B failed"
-
-
-def test_who_owns_what_is_only_asked_when_it_is_wanted() -> None:
     with dashboard() as replay:
         group = fetch(replay, replace(ORDER_SVC, owners=False)).group("order-svc")
     assert (group.client_ids, group.queues, group.reports) == (IDS, {}, {})
@@ -267,22 +260,16 @@ def asking_login(*, is_old: bool = False, post_fault: Fault | None = None, **fau
     return replay
 
 
-def test_a_dashboard_gets_the_login_once_in_its_own_form() -> None:
+def test_a_login_is_sent_once_where_it_is_asked_for_and_without_credentials_is_an_error() -> None:
     with dashboard(asking_login()) as new, dashboard(asking_login(is_old=True)) as old:
         source(new.url, ADMIN).fetch(Wanted(group="order-svc"))
         source(old.url, ADMIN).fetch(SKEWED)
     assert [json.loads(body) for body in new.posted] == [{"username": "admin", "password": PASSWORD}]
     assert parse_qs(old.posted[-1].decode()) == {"username": ["admin"], "password": [PASSWORD]}
     assert {asked for asked in (*new.asked, *old.asked) if not asked.startswith("GET ")} == {f"POST {LOGIN}"}
-
-
-def test_a_dashboard_that_does_not_ask_is_not_told() -> None:
     with dashboard() as replay:
         source(replay.url, Credentials("admin", lambda: pytest.fail("nobody asked for the password"))).fetch(SKEWED)
     assert (replay.posted, replay.asked) == ([], [f"GET {ROUTE}?topic=Skewed"])
-
-
-def test_without_credentials_the_error_says_how_to_give_them() -> None:
     with dashboard(asking_login()) as replay:
         error = error_of(replay.url, SKEWED)
     assert (error.code, error.message) == ("login-needed", f"{replay.url} asks for a login")
@@ -360,18 +347,13 @@ def refused(context: ssl.SSLContext, scheme: str = "https", **settings: Any) -> 
     return f"{error.message.removeprefix(f'GET {replay.url}{ROUTE}: ')} | {error.hint}"
 
 
-@every_case(
-    ("certificate", "reason"),
-    [
-        (OTHER_CA.issue_cert("127.0.0.1"), "certificate verify failed"),
-        (CA.issue_cert("elsewhere.example"), "IP address mismatch"),
-        (CA.issue_cert("127.0.0.2"), "IP address mismatch"),
-        (CA.issue_cert("127.0.0.1", not_before=LONG_AGO, not_after=LONG_AGO + dt.timedelta(days=9)), "has expired"),
-    ],
-)
-def test_a_server_that_cannot_be_trusted_is_asked_nothing(
-    certificate: trustme.LeafCert, reason: str, ca_file: str
-) -> None:
+@every_case(("certificate", "reason"), [
+    (OTHER_CA.issue_cert("127.0.0.1"), "certificate verify failed"),
+    (CA.issue_cert("elsewhere.example"), "IP address mismatch"),
+    (CA.issue_cert("127.0.0.2"), "IP address mismatch"),
+    (CA.issue_cert("127.0.0.1", not_before=LONG_AGO, not_after=LONG_AGO + dt.timedelta(days=9)), "has expired"),
+])  # fmt: skip
+def test_an_untrusted_server_is_asked_nothing(certificate: trustme.LeafCert, reason: str, ca_file: str) -> None:
     said = refused(served_by(certificate), ca_file=ca_file)
     assert said.startswith("TLS failed: ")
     assert reason in said
@@ -493,10 +475,8 @@ def test_a_body_as_fast_as_the_wire_still_has_a_deadline() -> None:
 def test_a_body_packed_without_being_asked_is_unpacked() -> None:
     body = server.envelope({"queueDatas": [{"brokerName": "a"}]})
     bodies = {
-        **dict.fromkeys(("gzip", "x-gzip", "GZIP"), gzip.compress(body)),
-        "deflate": deflate(body),
-        "identity": body,
-    }
+        **dict.fromkeys(("gzip", "x-gzip", "GZIP"), gzip.compress(body)), "deflate": deflate(body), "identity": body,
+    }  # fmt: skip
     for encoding, sent in bodies.items():
         with dashboard(Replay(faults={"*": packed(sent, encoding)})) as replay:
             assert fetch(replay, SKEWED).route("Skewed").queue_datas[0].broker_name == "a"

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import gzip
 import io
 import json
@@ -75,16 +73,13 @@ def test_one_route_is_the_same_in_every_form(name: str, written: Writer) -> None
         assert snapshot.routes["Skewed"].seen.where == each
 
 
-def test_a_route_that_does_not_name_its_topic_needs_to_be_told() -> None:
+def test_a_route_needs_the_name_of_its_topic_and_a_mapping_has_them_all(written: Writer) -> None:
     path = dashboard_path("route-Skewed")
     for wanted in (Wanted(), Wanted(topics=("Skewed", "OrderEvents"))):
         with pytest.raises(DocumentError) as caught:
             read(path, wanted)
         assert caught.value.message == f"{path} is the route of one topic and does not name it"
         assert caught.value.hint == "say which: --topic NAME"
-
-
-def test_a_mapping_of_topics_to_routes_names_them_all(written: Writer) -> None:
     path = written(b'{"A":' + ROUTE + b',"B":' + ROUTE.replace(b'"a"', b'"b"') + b"}")
     snapshot = read(path)
     assert {topic: brokers(snapshot, topic) for topic in snapshot.routes} == {"A": {"a": 2}, "B": {"b": 2}}
@@ -157,15 +152,12 @@ def test_routes_and_snapshots_may_stand_in_one_file(written: Writer) -> None:
     assert snapshot.taken_at is not None
 
 
-@pytest.mark.parametrize(
-    "document",
-    [
-        b'{"connectionSet":[],"subscriptionTable":{"T":{}}}',
-        b'{"connectionSet":[]}',
-        b'[{"topic":"T","queueStatInfoList":[]}]',
-        b'{"properties":{"clientIP":"1","instanceName":"a"},"mqTable":{}}',
-    ],
-)
+@pytest.mark.parametrize("document", [
+    b'{"connectionSet":[],"subscriptionTable":{"T":{}}}',
+    b'{"connectionSet":[]}',
+    b'[{"topic":"T","queueStatInfoList":[]}]',
+    b'{"properties":{"clientIP":"1","instanceName":"a"},"mqTable":{}}',
+])  # fmt: skip
 def test_a_document_that_does_not_name_its_group_needs_to_be_told(document: bytes, written: Writer) -> None:
     path = written(document)
     assert problem(path) == " is about one group and does not name it"
@@ -237,13 +229,10 @@ def test_the_table_and_the_json_of_one_route_agree(name: str) -> None:
     assert from_json.subscribe_queues()
 
 
-def test_a_stack_trace_gives_its_reason() -> None:
+def test_a_stack_trace_gives_its_reason_and_a_table_has_either_line_end() -> None:
     reason = "CODE: 17  DESC: No topic route info in name server for the topic: NoSuchTopic"
     for version in ("4.9.7", "5.5.0"):
         assert failed_command(mqadmin_text(f"{version}-topicRoute-NoSuchTopic.stderr")) == reason
-
-
-def test_a_table_is_read_with_either_line_end_and_an_indented_heading() -> None:
     for line_end in ("\n", "\r\n"):
         text = (" " + HEADER + ROW + "-----").replace("\n", line_end)
         [data], [broker] = table(text).queue_datas, table(text).broker_datas
@@ -424,16 +413,13 @@ def states(known: Known) -> dict[MessageQueue, QueueState]:
     return {queue: QueueState(None if ids is None else frozenset(ids)) for queue, ids in known.items()}
 
 
-@every_case(
-    ("known", "held", "members", "popped", "expected"),
-    [
-        ({A0: {"x"}, A1: None}, {"x": set()}, {"x"}, set(), {A0: set(), A1: set()}),
-        ({A0: {"y"}, A1: None}, {"x": set()}, {"x", "y"}, set(), {A0: {"y"}, A1: None}),
-        ({A0: None, A1: {"x"}}, {}, None, set(), {A0: None, A1: {"x"}}),
-        ({A0: None, A1: {"x"}}, {}, set(), set(), {A0: None, A1: {"x"}}),
-        ({A0: None, A1: {"y"}}, {"x": {A1}}, {"x"}, {"T"}, {A0: None, A1: {"x"}}),
-    ],
-)
+@every_case(("known", "held", "members", "popped", "expected"), [
+    ({A0: {"x"}, A1: None}, {"x": set()}, {"x"}, set(), {A0: set(), A1: set()}),
+    ({A0: {"y"}, A1: None}, {"x": set()}, {"x", "y"}, set(), {A0: {"y"}, A1: None}),
+    ({A0: None, A1: {"x"}}, {}, None, set(), {A0: None, A1: {"x"}}),
+    ({A0: None, A1: {"x"}}, {}, set(), set(), {A0: None, A1: {"x"}}),
+    ({A0: None, A1: {"y"}}, {"x": {A1}}, {"x"}, {"T"}, {A0: None, A1: {"x"}}),
+])  # fmt: skip
 def test_a_queue_that_nobody_holds_has_no_owner_once_every_consumer_answered(
     known: Known, held: dict[str, set[MessageQueue]], members: set[str] | None, popped: set[str], expected: Known
 ) -> None:

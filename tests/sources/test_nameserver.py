@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import json
 import threading
 from collections.abc import Iterator, Sequence
@@ -11,8 +9,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from rmqlb.errors import DataError, EndpointError, UsageError
-from rmqlb.model.message_queue import MessageQueue
+from rmqlb import DataError, EndpointError, MessageQueue, UsageError
 from rmqlb.model.snapshot import ClusterSnapshot, Everything, Wanted
 from rmqlb.remoting.acl import Credentials
 from rmqlb.remoting.codes import RequestCode, ResponseCode
@@ -25,8 +22,17 @@ from tests.support import replay_remoting as server
 from tests.support.mismatches import every_case
 from tests.support.replay_dashboard import Replay as Dashboard
 from tests.support.replay_dashboard import dashboard, failure
-from tests.support.replay_proxy import captured, grpc_port, proxy_replay
-from tests.support.replay_remoting import Answer, Fault, Replay, Turn, cluster, remoting
+from tests.support.replay_remoting import (
+    Answer,
+    Fault,
+    Replay,
+    Turn,
+    captured,
+    cluster,
+    grpc_port,
+    proxy_replay,
+    remoting,
+)
 
 NOW = datetime(2026, 11, 21, 2, 2, 7, tzinfo=UTC)
 ORDER_SVC = Wanted(group="order-svc")
@@ -87,19 +93,14 @@ def test_a_whole_group_is_read_from_the_brokers_and_its_members(brokers: tuple[R
     assert {request.ext_fields["jstackEnable"] for request in running} == {"false"}
 
 
-@every_case(
-    ("fault", "is_silence"),
-    [
-        (server.refusing(ResponseCode.CONSUME_MSG_TIMEOUT), True),
-        (server.refusing(ResponseCode.SYSTEM_ERROR, "invoke consumer <g> <x> Exception: Timeout, code 207"), False),
-        (server.refusing(ResponseCode.SYSTEM_ERROR, "The Consumer <g> <x> not online"), False),
-        (server.silent, True),
-        (server.closed, False),
-    ],
-)
-def test_a_consumer_that_does_not_answer_in_time_is_told_from_one_that_is_refused(
-    brokers: tuple[Replay, ...], fault: Fault, is_silence: bool
-) -> None:
+@every_case(("fault", "is_silence"), [
+    (server.refusing(ResponseCode.CONSUME_MSG_TIMEOUT), True),
+    (server.refusing(ResponseCode.SYSTEM_ERROR, "invoke consumer <g> <x> Exception: Timeout, code 207"), False),
+    (server.refusing(ResponseCode.SYSTEM_ERROR, "The Consumer <g> <x> not online"), False),
+    (server.silent, True),
+    (server.closed, False),
+])  # fmt: skip
+def test_silence_is_told_from_a_refusal(brokers: tuple[Replay, ...], fault: Fault, is_silence: bool) -> None:
     """The broker waits 10 s for the client (`Broker2Client.callClient`); we may be the first to give up."""
     reporting(brokers, fault)
     unread = fetch(ORDER_SVC, *brokers, timeout=0.3 if fault is server.silent else 5.0).unread
@@ -144,14 +145,10 @@ def test_everything_leaves_system_topics_and_groups_out_unless_asked_for(brokers
     assert snapshot.groups["bill-svc"].client_ids == ()
     assert "route of topic Skewed" in {part.what for part in snapshot.unread}
     assert "CID_ONSAPI_OWNER" in fetch(Wanted(everything=Everything(system=True)), *brokers).groups
-    assert list(fetch(Wanted(everything=Everything((), ("CID_ONSAPI_OWNER",))), *brokers).groups) == [
-        "CID_ONSAPI_OWNER"
-    ]
+    assert [*fetch(Wanted(everything=Everything((), ("CID_ONSAPI_OWNER",))), *brokers).groups] == ["CID_ONSAPI_OWNER"]
 
 
-def test_the_next_name_server_is_asked_when_one_does_not_answer_which_is_not_asked_twice(
-    brokers: tuple[Replay, ...],
-) -> None:
+def test_the_next_name_server_is_asked_when_one_is_silent_which_is_not_asked_twice(brokers: tuple[Replay, ...]) -> None:
     with server.refusing_address() as nobody:
         source = LiveSource(reads([nobody, brokers[0].address], brokers, retries=0))
         snapshot = source.fetch(Wanted(topics=("OrderEvents",)))
@@ -184,9 +181,7 @@ def test_routes_that_differ_between_name_servers_are_kept_apart() -> None:
     assert [one.seen.where for one in sighting.others] == [f"NameServer {all_[i].address}" for i in (1, 3)]
 
 
-def test_members_of_each_broker_are_kept_apart_and_a_broker_without_an_answer_is_noted(
-    brokers: tuple[Replay, ...],
-) -> None:
+def test_members_of_each_broker_are_kept_apart_and_a_silent_broker_is_noted(brokers: tuple[Replay, ...]) -> None:
     only_one = {"connectionSet": [{"clientId": "192.0.2.2@inst0"}], "subscriptionTable": {"OrderEvents": {}}}
     brokers[1].answers[MEMBERS, "consumerGroup=order-svc"] = server.success(body(only_one))
     group = fetch(ORDER_SVC, *brokers).group("order-svc")
@@ -294,20 +289,17 @@ def test_who_is_listed_twice_is_one_process_unless_its_address_differs() -> None
         assert asked([running.address]) == (["h@java", "h@java", GRPC[0]], [])
 
 
-@every_case(
-    ("fault", "reason"),
-    [
-        (server.silent, "no whole answer within 0.5 s"),
-        (server.reset, "the connection broke"),
-        (server.raw(b"HTTP/1.1 400 Bad Request\r\n\r\n"), f"gRPC port, {PORT}"),
-        (server.with_header(b"no header"), f"gRPC port, {PORT}"),
-        (server.refusing(206, "not online"), "a broker answers there, not a Proxy"),
-        (server.refusing(3, " request type 203 not supported"), "a NameServer answers there, or a Proxy before 5.1.1"),
-        (answering(b"{"), "Proxy 127.0.0.1:"),
-        (answering(b'{"connectionSet": 1}'), "Proxy 127.0.0.1:"),
-        (answering(b"", 16, "AclException: no\nstack"), "it refuses to tell its consumers: code 16: AclException: no"),
-    ],
-)
+@every_case(("fault", "reason"), [
+    (server.silent, "no whole answer within 0.5 s"),
+    (server.reset, "the connection broke"),
+    (server.raw(b"HTTP/1.1 400 Bad Request\r\n\r\n"), f"gRPC port, {PORT}"),
+    (server.with_header(b"no header"), f"gRPC port, {PORT}"),
+    (server.refusing(206, "not online"), "a broker answers there, not a Proxy"),
+    (server.refusing(3, " request type 203 not supported"), "a NameServer answers there, or a Proxy before 5.1.1"),
+    (answering(b"{"), "Proxy 127.0.0.1:"),
+    (answering(b'{"connectionSet": 1}'), "Proxy 127.0.0.1:"),
+    (answering(b"", 16, "AclException: no\nstack"), "it refuses to tell its consumers: code 16: AclException: no"),
+])  # fmt: skip
 def test_whatever_is_wrong_with_one_is_a_reason_and_no_error(fault: Fault, reason: str, proxy: Replay) -> None:
     with remoting(Replay(faults={"*": fault})) as bad:
         ids, (said,) = asked([bad.address, proxy.address])

@@ -1,7 +1,5 @@
 """`rmqlb doctor`, and the protocol that a server speaks, on loopback servers."""
 
-from __future__ import annotations
-
 import socketserver
 import ssl
 from collections.abc import Callable, Iterator
@@ -63,11 +61,8 @@ def test_each_step_of_a_cluster_fails_alone() -> None:
         with_clock(a, 1.4)
         with_clock(b, -2.6, days="3")
         assert steps(text, mapped) == [
-            *LISTED,
-            *BROKER,
-            *works("broker", "permissions"),
-            ("clock", "fails", "clock-off"),
-        ]
+            *LISTED, *BROKER, *works("broker", "permissions"), ("clock", "fails", "clock-off"),
+        ]  # fmt: skip
         with_clock(b, 0)
         a.answers[RUNTIME, ""] = success(b'{"table":{}}')
         assert steps(text, mapped) == [*LISTED, *works("broker", "permissions"), *left("clock"), *BROKER]
@@ -108,11 +103,8 @@ def test_a_dashboard_a_proxy_and_a_file(tmp_path: Path) -> None:
         with remoting() as broker:
             found = steps(site.url, Access(timeout=2.0, proxies=(broker.address,)))
     assert found == [
-        *REACHED,
-        *works("protocol", "login", "brokers", "permissions"),
-        clock,
-        ("Proxy", "fails", "endpoint"),
-    ]
+        *REACHED, *works("protocol", "login", "brokers", "permissions"), clock, ("Proxy", "fails", "endpoint"),
+    ]  # fmt: skip
     assert steps(EXAMPLE) == works("file", "time")
     (old := tmp_path / "old.json").write_text(
         '{"schema": "rmqlb/snapshot", "formatVersion": "2.0", "data": {"topics": []}}'

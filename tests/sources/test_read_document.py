@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import gzip
 import io
 import itertools
@@ -232,9 +230,7 @@ DIFFERENT: list[tuple[str, object, object]] = [
     ("text", "in_json", "in_yaml"),
     [*((*one, one[1]) for one in SAME), *((text, REFUSED, REFUSED) for text in NOWHERE), *DIFFERENT],
 )
-def test_every_reader_gives_the_same_but_where_yaml_is_another_language(
-    text: str, in_json: object, in_yaml: object
-) -> None:
+def test_readers_give_the_same_but_where_yaml_is_another_language(text: str, in_json: object, in_yaml: object) -> None:
     assert results(text) == [in_json, in_json, in_yaml]
     assert results("[1, ]") == [REFUSED, [1], [1]], "a comma too many"
 
@@ -370,14 +366,11 @@ TEXTS = (
 )
 
 
-@every_case(
-    ("text", "value"),
-    [
-        *((text, text) for text in TEXTS),
-        *[("-7", -7), ("+7", 7), ("0", 0), ("1.5", 1.5), ("1.0e+3", 1000.0)],
-        *[("true", True), ("FALSE", False), ("null", None), ("~", None), ("", None), ("''", "")],
-    ],
-)
+@every_case(("text", "value"), [
+    *((text, text) for text in TEXTS),
+    *[("-7", -7), ("+7", 7), ("0", 0), ("1.5", 1.5), ("1.0e+3", 1000.0)],
+    *[("true", True), ("FALSE", False), ("null", None), ("~", None), ("", None), ("''", "")],
+])  # fmt: skip
 def test_only_plain_kinds_of_values_are_recognised(text: str, value: object) -> None:
     read: Any = read_yaml(f"a: {text}", "dump.yaml")
     assert read == {"a": value}
@@ -457,9 +450,7 @@ def cases() -> Iterator[tuple[str, str, str, str | None]]:
 
 
 @every_case(("reader", "text", "problem", "hint"), cases(), ids=lambda value: repr(value)[:60])
-def test_a_wrong_text_is_one_line_that_says_where(
-    reader: str, text: str, problem: str, hint: str | None, tmp_path: Path
-) -> None:
+def test_a_wrong_text_says_where(reader: str, text: str, problem: str, hint: str | None, tmp_path: Path) -> None:
     path = tmp_path / "x"
     path.write_text(text, encoding="utf-8")
     path.chmod(0o600)

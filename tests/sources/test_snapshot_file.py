@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import io
 import json
 from datetime import UTC, datetime
@@ -12,11 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from rmqlb import MessageQueue, TopicRouteData
 from rmqlb.errors import DocumentError
 from rmqlb.model.group import ConsumerGroup, QueueState, Seen
-from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.process_queue import ConsumerEvidence, ConsumeStatus, ProcessQueue, PullLimits
-from rmqlb.model.route import TopicRouteData
 from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting, Unread, Wanted
 from rmqlb.remoting.frame import FrameDecoder
 from rmqlb.sources.dump import DumpSource
@@ -26,8 +23,7 @@ from rmqlb.sources.formats.snapshot_file import to_document
 from rmqlb.views.formats.machine import as_json, as_yaml, envelope
 from rmqlb.views.report import Report
 from tests.support.any_value import SIMPLE, any_of
-from tests.support.mismatches import every_case
-from tests.support.vectors import captured_frames
+from tests.support.mismatches import captured_frames, every_case
 
 from .captures import dashboard_data, queue
 
@@ -140,22 +136,16 @@ def test_what_is_left_out_or_null_is_unknown_and_what_is_empty_is_empty() -> Non
     assert only_group(clientIds=[]).client_ids == ()
 
 
-def test_parts_without_a_time_take_the_snapshots_and_a_time_without_a_zone_is_utc() -> None:
+def test_parts_have_a_time_and_a_name_and_only_wanted_ones_are_kept() -> None:
     group = {"group": "g", "seen": {"where": "x", "at": "2026-11-01T02:00:00"}}
     data = {"topics": [{"topic": "T", "route": {}}], "groups": [group]}
     found = read(snapshot_text(data, source={"takenAt": "2026-11-01T00:00:00"}))
     assert found.routes["T"].seen == Seen("stdin", datetime(2026, 11, 1, tzinfo=UTC))
     assert found.taken_at == datetime(2026, 11, 1, tzinfo=UTC)
     assert found.group("g").seen == Seen("x", datetime(2026, 11, 1, 2, tzinfo=UTC))
-
-
-def test_a_part_that_was_not_read_has_a_name() -> None:
-    found = read(snapshot_text({"unread": [{"what": "group g", "reason": "timed out"}]})).unread
-    assert found == (Unread("other", "group g", "timed out"),)
+    unread = read(snapshot_text({"unread": [{"what": "group g", "reason": "timed out"}]})).unread
+    assert unread == (Unread("other", "group g", "timed out"),)
     assert "has a name" in problem(snapshot_text({"unread": [{"kind": "group", "reason": "timed out"}]})).message
-
-
-def test_only_the_wanted_group_and_its_topics_are_kept() -> None:
     snapshot = read(EXAMPLE.read_text(), Wanted(group="bill-svc"))
     assert (list(snapshot.groups), list(snapshot.routes)) == (["bill-svc"], ["Skewed"])
 
@@ -296,9 +286,7 @@ def test_a_key_that_is_no_queue_is_refused_in_one_line() -> None:
 
 @settings(deadline=None)
 @given(st.fixed_dictionaries({}, optional=dict.fromkeys(FIGURES, ANY_JSON)), ANY_JSON, ANY_JSON)
-def test_whatever_a_report_holds_can_be_written_and_read_again(
-    state: dict[str, object], statuses: object, jstack: object
-) -> None:
+def test_whatever_a_report_holds_is_read_again(state: dict[str, object], statuses: object, jstack: object) -> None:
     found = evidence(mqTable={T0: state}, statusTable=statuses, jstack=jstack)
     snapshot = read(snapshot_text({"groups": [{"group": "g", "reports": [{"clientId": "a"}]}]}))
     group = snapshot.group("g")

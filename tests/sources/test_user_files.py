@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import os
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -78,9 +76,7 @@ def test_a_file_that_is_empty_or_not_there_says_nothing_and_one_that_is_no_file_
 
 
 @every_case("mode", [0o644, 0o640, 0o604, 0o666, 0o620, 0o602])
-def test_a_file_is_the_users_alone_to_change_and_to_read_where_it_says_where_a_secret_is(
-    tmp_path: Path, mode: int
-) -> None:
+def test_a_file_is_the_users_alone_to_change_and_one_that_names_a_secret_to_read(tmp_path: Path, mode: int) -> None:
     path = file(tmp_path, CTX + "    secret: env:X\n", mode)
     with pytest.raises(UsageError) as raised:
         read_user_file(path)
@@ -126,13 +122,9 @@ def test_what_is_written_is_what_is_read(
 ) -> None:
     path = str(tmp_path_factory.getbasetemp() / "written" / "config.yaml")
     values: dict[str, Value] = {
-        "source": "http://h",
-        "user": user,
-        "tls-name": tls_name,
-        "map-address": tuple(addresses),
-        "source-timeout": "010",
-        "source-retries": retries,
-    }
+        "source": "http://h", "user": user, "tls-name": tls_name, "map-address": tuple(addresses),
+        "source-timeout": "010", "source-retries": retries,
+    }  # fmt: skip
     change_user_file(path, lambda _: with_value(with_context(ConfigFile(), "no", values), "context", "no"))
     read = read_user_file(path)
     assert {key: written.value for key, written in read.contexts["no"].values.items()} == values
@@ -158,9 +150,7 @@ def test_a_symbolic_link_stays_one(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("step", ["fsync", "replace"])
-def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(
-    path: Path, monkeypatch: pytest.MonkeyPatch, step: str
-) -> None:
+def test_a_failed_write_leaves_the_old_file_alone(path: Path, monkeypatch: pytest.MonkeyPatch, step: str) -> None:
     before = path.read_bytes()
 
     def fail(*_: object) -> None:

@@ -1,7 +1,5 @@
 """Any value of a type of ours, small: what a property needs that must hold for every report there can be."""
 
-from __future__ import annotations
-
 import collections.abc
 import types
 from collections.abc import Mapping

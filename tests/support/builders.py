@@ -1,13 +1,9 @@
-from __future__ import annotations
-
 import json
 
+from rmqlb import BrokerData, Members, MessageQueue, QueueData, TopicRouteData
 from rmqlb.engine.allocate.strategy import Settings
-from rmqlb.engine.assignment.assign import Members
 from rmqlb.engine.plan.rebalance import Side
 from rmqlb.model.group import Connection, ConsumerGroup, MemberReport, MemberView, QueueState, Seen
-from rmqlb.model.message_queue import MessageQueue
-from rmqlb.model.route import BrokerData, QueueData, TopicRouteData
 
 HERE = Seen("a test")
 

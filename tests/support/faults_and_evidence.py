@@ -4,8 +4,6 @@ Two looks, ten seconds apart, at groups of which one is in order; the others hav
 consumers report. The consumers are made up; who owns which queue is what each computes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from msgspec.structs import replace
@@ -14,8 +12,7 @@ from rmqlb.model.group import Seen
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.snapshot import ClusterSnapshot
 from tests.engine.diagnose.cases import BLOCKED, HEAD
-from tests.engine.diagnose.consuming import Doing, owned, watched
-from tests.engine.diagnose.running import Process, running
+from tests.engine.diagnose.running import Doing, Process, owned, running, watched
 from tests.support.builders import route
 from tests.support.make_examples import EXAMPLES, snapshot_json
 

@@ -1,7 +1,5 @@
 """Simulations of a group, drawn where the reader can see them: a character a second."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Any
@@ -58,16 +56,12 @@ def measured(queue: MessageQueue, intervals: Iterable[Interval], takeovers: Sequ
         lengths[f"total_{kind}_ms"] = milliseconds(sum(found))
         lengths[f"longest_{kind}_ms"] = milliseconds(max(found, default=0))
     return QueueTimeline(
-        topic=queue.topic,
-        broker_name=queue.broker_name,
-        queue_id=queue.queue_id,
-        **lengths,
+        topic=queue.topic, broker_name=queue.broker_name, queue_id=queue.queue_id, **lengths,
         unread_ms=max(lengths["longest_outage_ms"], *(takeover.unread_ms or 0 for takeover in takeovers), 0),
         unread_at_end=bool(intervals) and intervals[-1].state in ("unassigned", "outage"),
-        redelivered=sum_if_known(takeover.redelivered for takeover in takeovers),
-        intervals=intervals,
+        redelivered=sum_if_known(takeover.redelivered for takeover in takeovers), intervals=intervals,
         takeovers=tuple(takeovers),
-    )
+    )  # fmt: skip
 
 
 def us(ms: float | None) -> Any:
@@ -97,18 +91,12 @@ def simulated(
     log = EventLog(explain=False, rebalances=7)
     end_us = max((line.intervals[-1].to_us for line in queues if line.intervals), default=0)
     return RebalanceResult(
-        group=group,
-        strategy="AVG",
-        scenario=echo(scenario or GroupScenario(events=tuple(events)), "5.5.0 and newer"),
-        events=tuple(map(event_echo, events)),
-        trial=0,
-        end_ms=milliseconds(end_us),
+        group=group, strategy="AVG", scenario=echo(scenario or GroupScenario(events=tuple(events)), "5.5.0 and newer"),
+        events=tuple(map(event_echo, events)), trial=0, end_ms=milliseconds(end_us),
         figures=replace(figures(queues, log, 0, settled=True), convergence_ms=milliseconds_if_known(settled_us)),
-        queues=queues,
-        consumers=consumer_parts(queues, client_ids),
-        steps=None if steps is None else tuple(steps),
+        queues=queues, consumers=consumer_parts(queues, client_ids), steps=None if steps is None else tuple(steps),
         trials=found,
-    )
+    )  # fmt: skip
 
 
 def takeover(
@@ -116,17 +104,10 @@ def takeover(
 ) -> Takeover:
     """A member takes a queue after so many seconds, and reads half a second later from a stored offset."""
     return Takeover(
-        *(queue.topic, queue.broker_name, queue.queue_id),
-        client_id=client_id,
-        at_ms=round(at * 1000),
-        reads_from_ms=round(at * 1000) + 500,
-        unread_ms=500,
-        start_rule="stored",
-        start_offset=42,
-        start_reason="the group's offset",
-        redelivered_ms=round(again_s * 1000),
-        redelivered=again,
-    )
+        *(queue.topic, queue.broker_name, queue.queue_id), client_id=client_id, at_ms=round(at * 1000),
+        reads_from_ms=round(at * 1000) + 500, unread_ms=500, start_rule="stored", start_offset=42,
+        start_reason="the group's offset", redelivered_ms=round(again_s * 1000), redelivered=again,
+    )  # fmt: skip
 
 
 def trials(number: int = 20, converged: int | None = None, **spreads: tuple[float, float, float]) -> GroupTrials:

@@ -5,8 +5,6 @@ not captured are left as unreported; the time is that of the captures. `cluster-
 like a day later: of what changed, only the changes are made up; who owns which queue then is what the strategies say.
 """
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -46,12 +44,9 @@ def cluster_json() -> str:
             reads = DashboardReads(replay.url, HttpSettings(), clock=lambda: CAPTURED_AT)
             found.append(LiveSource(reads, lambda: CAPTURED_AT).fetch(Wanted(group=group)))
         whole = replace(
-            found[0],
-            routes={topic: route for snapshot in found for topic, route in snapshot.routes.items()},
-            groups={name: group for snapshot in found for name, group in snapshot.groups.items()},
-            unread=(),
-            notes=(),
-        )
+            found[0], routes={topic: route for snapshot in found for topic, route in snapshot.routes.items()},
+            groups={name: group for snapshot in found for name, group in snapshot.groups.items()}, unread=(), notes=(),
+        )  # fmt: skip
         return snapshot_json(whole).replace(replay.url, ENDPOINT)
 
 
@@ -80,9 +75,7 @@ def _route(sighting: RouteSighting) -> RouteSighting:
 def _group(group: ConsumerGroup, routes: list[TopicRouteData]) -> ConsumerGroup:
     """One more consumer of order-svc, another strategy of bill-svc, a slow consumer of audit-svc."""
     new = (Connection(JOINED, "127.0.0.1:51466", "JAVA", "V5_5_0"),) if group.group == "order-svc" else ()
-    views = tuple(
-        replace(view, seen=_later(view.seen), connections=(*view.connections, *new)) for view in group.views or ()
-    )
+    views = tuple(replace(v, seen=_later(v.seen), connections=(*v.connections, *new)) for v in group.views or ())
     then = replace(group, views=views, seen=_later(group.seen))
     owners = owners_at_rest(routes, Members(then.client_ids or (), STRATEGIES[group.group]))
     queues = {**group.queues}

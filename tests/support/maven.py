@@ -3,8 +3,6 @@
 Rule of this file: it names artifacts, never a place to get them from. Where Maven looks is the machine's business.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,11 +1,13 @@
 """One test for many cases: it runs them all and lists the ones that fail, by name."""
 
-from __future__ import annotations
-
 import functools
+import gzip
 import inspect
+import json
 import traceback
-from collections.abc import Callable, Iterable, Sequence
+from base64 import b64decode
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -82,3 +84,31 @@ def first_by_default(cases: Iterable[Any]) -> list[Any]:
     """The cases of a family that starts processes, for `pytest.mark.parametrize`: all but the first are slow."""
     first, *others = cases
     return [first, *(pytest.param(case, marks=pytest.mark.slow) for case in others)]
+
+
+def assert_recorded(file: Path, answers: Mapping[str, Iterable[str]], request: pytest.FixtureRequest) -> None:
+    said = {name: "\n".join(lines) for name, lines in answers.items()}
+    if request.config.getoption("--update-golden"):
+        file.write_text("\n\n".join(f"# {name}\n{text}" for name, text in said.items()) + "\n", encoding="utf-8")
+    recorded = dict(each.split("\n", 1) for each in file.read_text(encoding="utf-8")[2:].strip().split("\n\n# "))
+    assert {name: text for name, text in said.items() if recorded.get(name) != text} == {}
+    assert recorded.keys() == said.keys()
+
+
+DATA = Path(__file__).parent.parent / "data"
+FOLDER = DATA / "vectors"
+
+
+def vectors(name: str) -> Iterator[dict[str, Any]]:
+    with gzip.open(FOLDER / f"{name}.jsonl.gz", "rt", encoding="utf-8") as lines:
+        for line in lines:
+            yield json.loads(line)
+
+
+def captured_frames(folder: str = "") -> dict[str, dict[str, Any]]:
+    """Name → the manifest's entry, with the bytes of its `frame`; `folder`: binary, for binary headers."""
+    entries = json.loads((DATA / "remoting" / folder / "manifest.json").read_text(encoding="utf-8"))
+    return {entry["name"]: {**entry, "frame": b64decode(entry["frame"])} for entry in entries}
+
+
+FIGURES: Counter[str] = Counter()

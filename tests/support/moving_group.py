@@ -1,7 +1,5 @@
 """A group on loopback whose owners change from look to look: two scripted brokers that say what the script says."""
 
-from __future__ import annotations
-
 import json
 import threading
 import time
@@ -56,12 +54,10 @@ class MovingGroup:
         ids = [*self.now.owners, *self.now.silent, *self.now.frozen]
         client = {"clientAddr": "127.0.0.1:1", "language": "JAVA", "version": 513}
         body = {
-            "connectionSet": [{"clientId": i, **client} for i in ids],
-            "consumeFromWhere": "CONSUME_FROM_LAST_OFFSET",
-            "consumeType": "CONSUME_PASSIVELY",
-            "messageModel": "CLUSTERING",
+            "connectionSet": [{"clientId": i, **client} for i in ids], "consumeFromWhere": "CONSUME_FROM_LAST_OFFSET",
+            "consumeType": "CONSUME_PASSIVELY", "messageModel": "CLUSTERING",
             "subscriptionTable": {TOPIC: {"topic": TOPIC, "subString": "*"}},
-        }
+        }  # fmt: skip
         return success(json.dumps(body).encode())
 
     def running(self, request: RemotingCommand) -> RemotingCommand:
@@ -73,10 +69,8 @@ class MovingGroup:
             for broker, number in _queues(self.now.owners[client_id])
         )
         properties = {
-            "PROP_CLIENT_VERSION": "V5_5_0",
-            "PROP_CONSUME_TYPE": "CONSUME_PASSIVELY",
-            "clientRebalance": "true",
-        }
+            "PROP_CLIENT_VERSION": "V5_5_0", "PROP_CONSUME_TYPE": "CONSUME_PASSIVELY", "clientRebalance": "true",
+        }  # fmt: skip
         rest = {
             "properties": {**properties, "allocateMessageQueueStrategy": f"{AVG}@1"},
             "statusTable": {},

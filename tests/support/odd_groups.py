@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 
@@ -77,9 +75,7 @@ ODD: dict[str, ClusterSnapshot] = {
     "gRPC": cluster(members(GRPC, strategy=None)),
     "gRPC among others": cluster(members(f"x {GRPC}", owners="x x - -")),
     "behind a Proxy": cluster(replace(members("", strategy=None), polling_num=3)),
-    "gRPC at a Proxy": cluster(
-        replace(members("", strategy=None), proxies=(ProxyView((Connection(GRPC),), HERE, "p:8080"),))
-    ),
+    "gRPC at a Proxy": cluster(replace(members("", strategy=None), proxies=(ProxyView((Connection(GRPC),), HERE, "p:8080"),))),
     "NameServers differ": two_routes(cluster(members("x y", owners="x x y y")), 6),
     "NameServers differ, nothing observed": two_routes(cluster(members("x y")), 6),
     "NameServers differ in write queues": two_routes(cluster(members("x y", owners="x x y y")), 4),
@@ -89,9 +85,7 @@ ODD: dict[str, ClusterSnapshot] = {
     ),
     "BROADCASTING": cluster(members("x y", message_model="BROADCASTING", owners="x+y x+y x+y x+y", lag={0: 9})),
     "nobody online": cluster(members("", strategy=None, lag={0: 5})),
-    "nobody online, no Proxy": cluster(
-        replace(members("", strategy=None, lag={0: 5}), proxies=(ProxyView((), HERE, "p:8080"),))
-    ),
+    "nobody online, no Proxy": cluster(replace(members("", strategy=None, lag={0: 5}), proxies=(ProxyView((), HERE, "p:8080"),))),
     "broker that did not list its consumers": cluster(
         members("x y", owners="x x y y"), unread=(Unread("members", "g", "timed out", "broker-b"),)
     ),
@@ -99,9 +93,7 @@ ODD: dict[str, ClusterSnapshot] = {
     "topic without a route": cluster(members("x y", topics="T U", owners="x x y y")),
     "topics unknown": cluster(members("x y", topics=None)),
     "no topic": cluster(members("x y", topics="%RETRY%g")),
-    "retry topic": cluster(
-        members("x y", topics="T %RETRY%g", owners="x x y y"), routes=(route(a=4), route("%RETRY%g", a=1))
-    ),
+    "retry topic": cluster(members("x y", topics="T %RETRY%g", owners="x x y y"), routes=(route(a=4), route("%RETRY%g", a=1))),
     "pulls": cluster(members("x y", consume_type="CONSUME_ACTIVELY")),
     "pulls, observed": cluster(members("x y", consume_type="CONSUME_ACTIVELY", owners="x x y -")),
     "unknown strategy class": cluster(members("x y", strategy="OurOwn", owners="x y y y")),
@@ -113,4 +105,4 @@ ODD: dict[str, ClusterSnapshot] = {
         unread=(Unread("member", "g", "timed out", "x", no_answer=True),),
     ),
     "stale owners": cluster(members("x", owners="x x z z")),
-}
+}  # fmt: skip

@@ -1,7 +1,5 @@
 """OpenMetrics text, read by Prometheus's own parser and held to what a textfile collector asks besides."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from prometheus_client import Metric

@@ -1,7 +1,5 @@
 """The pages that people read: their blocks of code, and what their commands print when they are typed."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess
@@ -17,7 +15,7 @@ PAGES = (ROOT / "README.md", *sorted(DOCS.rglob("*.md")))
 LIVE = "rocketmq://127.0.0.1:9876"
 """A cluster on loopback that answers what a real one answered."""
 RECORDED = ROOT / "tests" / "golden" / "pipeline"
-"""What stages of the pipeline printed on Spark; `tests/test_golden_pipeline.py` and `tests/pipeline` hold them."""
+"""What stages of the pipeline printed on Spark; `tests/test_golden.py` and `tests/pipeline` hold them."""
 _BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 _COMMAND = re.compile(r"^\$ (.*\n(?:(?<=\\\n).*\n)*)", re.MULTILINE)
 

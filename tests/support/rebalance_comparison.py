@@ -14,11 +14,9 @@ from itertools import pairwise, product
 from statistics import median
 from typing import Final, NamedTuple
 
-from rmqlb.engine.assignment.assign import Members
+from rmqlb import Event, GroupScenario, Members, MessageQueue, Timers
 from rmqlb.engine.rebalance.simulate import GroupSimulation
 from rmqlb.engine.record.compare import placed
-from rmqlb.model.group_scenario import Event, GroupScenario, Timers
-from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.simulate_rebalance import Interval
 
 from .recorded_groups import Intervals, Recording
@@ -99,14 +97,10 @@ def simulated(recording: Recording, trials: int) -> list[list[Windows]]:
     found = []
     for number, (slower, start_us) in enumerate(settings):
         scenario = GroupScenario(
-            events=recording.events,
-            client_version=lived.version,
-            orderly=lived.orderly,
-            timers=Timers(start_us=start_us, connect_us=lived.connect_us),
-            latency_us=round(lived.request_us * slower),
-            until_us=lived.end_us,
-            consumer_type="lite-pull" if lived.lite_pull else "push",
-        )
+            events=recording.events, client_version=lived.version, orderly=lived.orderly,
+            timers=Timers(start_us=start_us, connect_us=lived.connect_us), latency_us=round(lived.request_us * slower),
+            until_us=lived.end_us, consumer_type="lite-pull" if lived.lite_pull else "push",
+        )  # fmt: skip
         simulation = GroupSimulation(lived.group, Members((), "AVG", sdk=lived.sdk), lived.routes, scenario)
         for report in map(simulation.run, range(number, trials, len(settings))):
             intervals = {each.queue: each.intervals for each in report.queues if each.queue.topic == lived.topic}

@@ -6,8 +6,6 @@ Rules of this file:
   member loses its queues when it is killed or has stopped, and owns nothing while it is frozen.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
 from pathlib import Path
@@ -15,9 +13,8 @@ from typing import Final
 
 import msgspec
 
+from rmqlb import BrokerData, MessageQueue, QueueData, TopicRouteData
 from rmqlb.model.group_scenario import Event, EventKind
-from rmqlb.model.message_queue import MessageQueue
-from rmqlb.model.route import BrokerData, QueueData, TopicRouteData
 from rmqlb.model.simulate_rebalance import Interval, OwnerState
 from tests.support.group_builders import interval
 
@@ -25,13 +22,9 @@ DATA: Final = Path(__file__).parent.parent / "data" / "rebalance"
 Intervals = Mapping[MessageQueue, tuple[Interval, ...]]
 """Of each queue, who owned it when, from 0 to the end."""
 _KINDS: Final[Mapping[str, EventKind]] = {
-    "starting": "join",
-    "stopping": "leave",
-    "killed": "crash",
-    "frozen": "freeze",
-    "unfrozen": "unfreeze",
+    "starting": "join", "stopping": "leave", "killed": "crash", "frozen": "freeze", "unfrozen": "unfreeze",
     "up": "broker-up",
-}
+}  # fmt: skip
 
 _UNSEEN_US: Final = 50_000
 

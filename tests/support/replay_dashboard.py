@@ -1,7 +1,5 @@
 """A loopback HTTP server that answers as the captured Dashboard did, and misbehaves where it is told to."""
 
-from __future__ import annotations
-
 import json
 import socket
 import struct
@@ -15,7 +13,7 @@ from ssl import SSLContext
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from tests.support.figures import FIGURES
+from tests.support.mismatches import FIGURES
 
 CAPTURES = Path(__file__).parent.parent / "data" / "dashboard"
 KEYS = ("topic", "consumerGroup", "clientId", "address")

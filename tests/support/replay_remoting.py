@@ -15,6 +15,7 @@ import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Literal, NoReturn
 
 from rmqlb.errors import ProtocolError
@@ -25,15 +26,12 @@ from rmqlb.remoting.codes import READ_ONLY, RequestCode, ResponseCode
 from rmqlb.remoting.command import RESPONSE_FLAG, RemotingCommand
 from rmqlb.remoting.frame import FrameDecoder, encode_frame
 from rmqlb.sources.formats import documents as docs
-from tests.support.figures import FIGURES
-from tests.support.vectors import captured_frames
+from tests.support.mismatches import FIGURES, captured_frames
 
 KEYS = ("namespace", "key", "consumerGroup", "topic", "queueId", "clientId")
 BROKER_ADDRESSES = {
-    ("5.5.0", "b0"): "127.0.0.1:10911",
-    ("5.5.0", "b1"): "127.0.0.1:20911",
-    ("4.9.7", "b0"): "127.0.0.1:30911",
-}
+    ("5.5.0", "b0"): "127.0.0.1:10911", ("5.5.0", "b1"): "127.0.0.1:20911", ("4.9.7", "b0"): "127.0.0.1:30911",
+}  # fmt: skip
 VERSIONS = {"5.5.0": 513, "4.9.7": 407}
 NOTIFY_CONSUMER_IDS_CHANGED = 40
 
@@ -393,3 +391,40 @@ def once(fault: Fault, code: int | Literal["*"]) -> Fault:
         fault(turn)
 
     return first
+
+
+CAPTURES = Path(__file__).parent.parent / "data" / "proxy"
+
+
+def captured(name: str) -> RemotingCommand:
+    (answer,) = FrameDecoder().feed((CAPTURES / f"5.5.0-{name}.frame").read_bytes())
+    return answer
+
+
+def consumers(answer: str) -> RemotingCommand:
+    """What the first Proxy answered, of which it lists a group's consumers; `missing` when it listed none."""
+    return captured(f"p1-connections-{answer}")
+
+
+def proxy_replay(**groups: str) -> Replay:
+    """A Proxy that lists the consumers of these groups (`_` for `-`): group → the captured answer."""
+    found = {group.replace("_", "-"): consumers(answer) for group, answer in groups.items()}
+
+    def listed(request: RemotingCommand) -> RemotingCommand:
+        return found.get(request.ext_fields.get("consumerGroup", ""), consumers("missing"))
+
+    def answer(turn: Turn) -> None:
+        is_list = turn.request.code == RequestCode.GET_CONSUMER_CONNECTION_LIST
+        turn.write(turn.framed(listed(turn.request) if is_list else captured("p1-stats")))
+
+    return Replay(faults={"*": answer})
+
+
+def grpc_port() -> Replay:
+    """The gRPC port of a Proxy, which takes what we send for bad HTTP/2."""
+
+    def refuse(turn: Turn) -> None:
+        raw((CAPTURES / "5.5.0-grpc-port.bytes").read_bytes())(turn)
+        turn.hang_up()
+
+    return Replay(faults={"*": refuse})

@@ -25,11 +25,9 @@ JUNIT: dict[str, tuple[set[str], set[str], set[str]]] = {
     "testsuites": (set(), {"name", "tests", "failures", "errors", "time"}, {"testsuite"}),
     "testsuite": ({"name", "tests", "failures", "errors"}, {"skipped", "time", "timestamp"}, {"testcase"}),
     "testcase": ({"name"}, {"classname", "time"}, {"skipped", "failure", "error", "system-out"}),
-    "failure": (set(), {"type", "message"}, set()),
-    "error": (set(), {"type", "message"}, set()),
-    "skipped": (set(), {"type", "message"}, set()),
-    "system-out": (set(), set(), set()),
-}
+    "failure": (set(), {"type", "message"}, set()), "error": (set(), {"type", "message"}, set()),
+    "skipped": (set(), {"type", "message"}, set()), "system-out": (set(), set(), set()),
+}  # fmt: skip
 
 
 def report(name: str = "g") -> JudgedPolicy:
@@ -73,19 +71,15 @@ def must_be_valid(element: Element) -> None:
 
 
 def test_a_suite_is_a_rule_and_a_case_a_limit() -> None:
-    suites = [
-        {case.get("name", ""): " ".join(child.tag for child in case) for case in suite} for suite in junit(report())
-    ]
+    suites = [{case.get("name", ""): " ".join(one.tag for one in case) for case in suite} for suite in junit(report())]
     g, warns, waived, none = suites
     assert [*g] == [f"group {name}: {limit}" for name in ("g", "g2", "g3") for limit in ("idle", "minConsumers")]
     assert [*g.values()][:3] == ["failure", "", "error"]
     assert [*g.values()][4:] == ["skipped", ""]
     assert [*warns.values()] == ["system-out", "system-out", "skipped"]
     assert waived == {
-        "topic T: minBrokers": "skipped",
-        "topic g: minBrokers": "skipped",
-        "topic g4: minBrokers": "error",
-    }
+        "topic T: minBrokers": "skipped", "topic g: minBrokers": "skipped", "topic g4: minBrokers": "error",
+    }  # fmt: skip
     assert none == {"anything to check": "error"}
 
 

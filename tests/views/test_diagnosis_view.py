@@ -129,12 +129,10 @@ def test_long_lists_are_bounded_and_all_shows_them() -> None:
 
 def test_the_worst_group_stands_first_and_its_findings_below() -> None:
     groups = {
-        "fine": diagnosis(outcome="inOrder"),
-        "dark": diagnosis(outcome="unknown", unknown=(Undecided("a", "why"),)),
-        "warned": diagnosis(finding(group="warned", severity="warning")),
-        "bad": diagnosis(finding(group="bad")),
+        "fine": diagnosis(outcome="inOrder"), "dark": diagnosis(outcome="unknown", unknown=(Undecided("a", "why"),)),
+        "warned": diagnosis(finding(group="warned", severity="warning")), "bad": diagnosis(finding(group="bad")),
         "worse": diagnosis(finding(group="worse"), counts=replace(COUNTS, unassigned=5)),
-    }
+    }  # fmt: skip
     whole = diagnosis_of_groups([replace(each, group=name) for name, each in groups.items()])
     assert [each.group for each in whole.groups] == ["worse", "bad", "warned", "dark", "fine"]
     shown = on_a_terminal(diagnoses_report(whole), 100)

@@ -146,11 +146,8 @@ def test_trials_have_median_p95_and_worst() -> None:
     assert outages.startswith("  longest in a trial: outage p95 2.0 s, max 3.0 s; gap p95 0 ms")
     first, second, *_ = rows(report, "trials")
     assert (first["name"], second["name"], first["p95"], first["p95Value"]) == (
-        "convergenceMs",
-        "longestGapMs",
-        "2 s",
-        "2000",
-    )
+        "convergenceMs", "longestGapMs", "2 s", "2000",
+    )  # fmt: skip
     assert "20 trials, 1 of which did not converge" in as_plain(report.only(()))
 
 

@@ -93,9 +93,7 @@ def test_by_pop_a_queue_that_no_consumer_may_read_is_a_warning() -> None:
     ((), ("--strategy", "CONSISTENT_HASH", "--all"), "queues per consumer", "observed owner"),
     ((), ("--strategy", "CONSISTENT_HASH", "--all"), "owners: T", "observed owner"),
 ])  # fmt: skip
-def test_a_screen_has_lines_for_what_is_worth_one(
-    owners: tuple[str, ...], options: tuple[str, ...], there: str, missing: str
-) -> None:
+def test_a_screen_has_what_matters(owners: tuple[str, ...], options: tuple[str, ...], there: str, missing: str) -> None:
     line = ("show-owners", "-s", "-", "-o", "table", "--strategy", "AVG", *options)
     shown = run(*line, stdin=snapshot(*owners)).stdout
     assert re.search(rf"(?m)^{there}", shown), shown
@@ -196,6 +194,4 @@ def test_several_topics_are_summed_and_those_without_queues_named() -> None:
 def test_slaves_are_shown_where_there_are_any() -> None:
     with_slave = TopicRouteData("T", (QueueData("a", 1, 1, 6),), (BrokerData("c", "a", {0: "a:1", 1: "a:2"}),))
     for found, is_shown in ((route(a=4, b=1), False), (with_slave, True)):
-        assert [column.shown for column in route_view(found).sections[0].columns if column.key == "slaves"] == [
-            is_shown
-        ]
+        assert [each.shown for each in route_view(found).sections[0].columns if each.key == "slaves"] == [is_shown]

@@ -21,11 +21,9 @@ def report(*sections: Section, facts: tuple[str, ...] = (), labels: dict[str, st
 
 LONG = "a sentence that goes on and on about what was found, why it matters and what to do about it in the end"
 FINDINGS = (
-    Finding("info", "good to know", severity="info"),
-    Finding("placeholder-ids", LONG, severity="info"),
-    Finding("idle-consumers", "c2 is idle"),
-    Finding("unassigned-queues", LONG, severity="error"),
-)
+    Finding("info", "good to know", severity="info"), Finding("placeholder-ids", LONG, severity="info"),
+    Finding("idle-consumers", "c2 is idle"), Finding("unassigned-queues", LONG, severity="error"),
+)  # fmt: skip
 VERDICT = report(facts=("orders: 1 of 4 queues unassigned", "  strategy AVG"))
 SCREEN = """\
 orders: 1 of 4 queues unassigned
@@ -139,12 +137,9 @@ def test_a_picture_takes_the_width_that_its_names_leave_and_is_no_table_of_csv()
     assert report(picture(5)).table.name == "picture"
 
 
-def test_a_picture_without_rows_is_none() -> None:
+def test_a_picture_without_rows_is_none_and_on_the_narrowest_terminal_a_row_is_a_block() -> None:
     empty = replace(picture(5), rows=(), brief=None, draw=lambda _: replace(picture(5), rows=(), brief=None))
     assert on_a_terminal(report(empty), 20).strip() == "picture: none"
-
-
-def test_on_the_narrowest_terminal_a_row_is_a_block() -> None:
     line = ("plan-rebalance", "-s", EXAMPLE, "-g", "bill-svc", "--add", "1", "--section", "queues", "-o", "table", "-q")
     shown = [row.rstrip() for row in run(*line, env={"COLUMNS": "24"}).stdout.splitlines()]
     assert shown[shown.index("broker-b  2") + 1].startswith("    before #")

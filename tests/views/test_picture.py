@@ -47,15 +47,12 @@ def sign(shown: AnyInterval, consumers: tuple[str, ...]) -> str:
     return signs.get(shown.state) or dict(zip(consumers, ascii_letters, strict=False))[shown.owners[0]]
 
 
-def test_with_broadcasting_a_character_is_the_fewest_owners_of_its_slice() -> None:
+def test_a_picture_begins_before_the_first_event_and_a_broadcast_slice_has_its_fewest_owners() -> None:
     strip, scenario = "222 3313.99", GroupScenario(broadcasting=True)
     report = simulated({"broker-a 0": strip}, scenario=scenario, events=[Event("leave", 0, "b", "leave b@0s")])
     assert drawn(report, 13).rows[-1][3] == f"|{strip}|"
     (coarse,) = strips(report, (0, 4 * SECOND_US, 8 * SECOND_US, 11 * SECOND_US), fold=False)
     assert [(one.state, len(one.owners)) for one in coarse.slices] == [("unassigned", 0), ("one", 1), ("gone", 0)]
-
-
-def test_the_picture_begins_shortly_before_the_first_event() -> None:
     report = simulated({"broker-a 0": "a" * 30 + "  bbb"}, events=[Event("leave", 30 * SECOND_US, "a")])
     assert 29 * SECOND_US < begin_of(report) < 30 * SECOND_US
     assert drawn(report).title.startswith("timeline from 29.")

@@ -10,18 +10,26 @@ from msgspec.structs import replace
 from rmqlb.engine.allocate.rules import WITHOUT_SETTINGS
 from rmqlb.engine.assignment.assign import Members
 from rmqlb.engine.plan.rebalance import Side, over_places, plan_rebalance
-from rmqlb.model.group import States
+from rmqlb.model.group import QueueState, States
 from rmqlb.model.plan import Convergence, ObservedOwners, RebalancePlan, Rollout, RolloutChoice
 from rmqlb.model.result import Finding
 from rmqlb.views.formats.machine import as_csv
 from rmqlb.views.plan_rebalance import facts, headline, plan_report
 from rmqlb.views.plan_rollout import rollout_report
 from rmqlb.views.report import Report
-from tests.support.builders import route, side
+from tests.support.builders import queues, route, side
 from tests.support.group_builders import choice, trials
 from tests.support.mismatches import every_case
-from tests.support.states import seen
 from tests.views.shown import on_a_terminal
+
+
+def seen(*owners: str, lag: int = 0) -> States:
+    """The queues of broker x, with the owners of each in one text, and so many messages to read."""
+    return {
+        queue: QueueState(frozenset(ids.split()), broker_offset=lag, consumer_offset=0)
+        for queue, ids in zip(queues(len(owners), "x"), owners, strict=True)
+    }
+
 
 SAME = side("a b", route(x=4))
 NOBODY = Side(Members((), "AVG"), (route(x=4),))
@@ -172,14 +180,11 @@ def test_the_first_line_is_the_best_way_and_its_cost() -> None:
     assert (shown.grave, shown.closing) == ("warning", ("2 ways tried, 20 trials each",))
 
 
-def test_a_choice_that_does_not_converge_says_so() -> None:
+def test_choices_have_their_figures_and_one_that_does_not_converge_says_so() -> None:
     shown = rollout_report(rollout(choice(trials(20, 18), "abc", best=True, takes_ms=None)))
     assert shown.facts[0].startswith("g, restart of 3 consumers: does not always converge")
     assert shown.facts[1].endswith(" · 18 of 20 trials converged")
     assert shown.grave == "error"
-
-
-def test_choices_have_their_figures_and_unknown_ones_are_empty() -> None:
     table = rollout_report(rollout(BEST, choice(trials(20, 3), takes_ms=None))).only(("choices",)).table
     first, second = csv.DictReader(io.StringIO(as_csv(table), newline=""))
     assert " ".join(first.values()) == "sorted 1 30000 15000 90000 2000 3000 5000 1000 1000 1000 9 20 20 best"

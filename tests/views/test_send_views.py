@@ -1,16 +1,13 @@
-import re
 from fractions import Fraction
 from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
-from rmqlb.engine.send.simulate import simulate_send
-from rmqlb.engine.send.trials import simulate_trials
+from rmqlb import SendReport, simulate_send, simulate_trials
 from rmqlb.model.send_scenario import Failure, Moment, Reaction, Selector, SendScenario
-from rmqlb.model.simulate_send import SendReport
 from rmqlb.views.simulate_send import last_failed_ms, send_facts, send_gravity, send_settings
-from tests.cli.run import EXAMPLE, data_of, envelope_of, run
+from tests.cli.run import EXAMPLE, data_of, envelope_of
 from tests.support.builders import route
 from tests.support.mismatches import every_case
 
@@ -107,21 +104,6 @@ SDKS = (*DEAD, "--compare", "sdks")
 SEND = ("simulate-send", "-s", EXAMPLE, "-t", "OrderEvents")
 
 
-@every_case(("args", "lines"), [
-    # Rust never asks for the route again: half of 600 messages, and 4 more since broker-b's queues come first.
-    (
-        ("--fail", "broker-b", *MINUTE, "--set", "first-poll=30s"),
-        ["never leave broker-b: rust-grpc (304 lost)", "leave broker-b after messages are lost: go (60 lost), python-grpc (60 lost), go-grpc (150 lost)"],
-    ),
-    # Latency fault is Java's alone.
-    ((*DEAD, "--latency-fault", "on"), ["never leave broker-b: cpp, go ", "java: OrderEvents, broker-b refused from 10 s to 40 s: "]),
-    (("--fail", "broker-b:read-only", *MINUTE), ["java: OrderEvents, "]),
-])  # fmt: skip
-def test_lines_of_brokers_come_before_the_first_producer(args: tuple[str, ...], lines: list[str]) -> None:
-    shown = run(*SEND, *args, "--compare", "sdks", "-o", "plain").stdout.splitlines()
-    assert [one[: len(other)] for one, other in zip(shown, lines, strict=False)] == lines
-
-
 def test_each_sdk_has_its_own_retries_unless_they_are_given() -> None:
     sdks = {each["sdk"]: each["totals"] for each in data_of(*SEND, *SDKS)["sdks"]}
     assert list(sdks)[:3] == ["java", "go", "cpp"]
@@ -129,41 +111,6 @@ def test_each_sdk_has_its_own_retries_unless_they_are_given() -> None:
     # Rust makes one attempt of a message, Go's gRPC SDK three. It loses messages 101 to 400, which go 18 times round 16
     # queues, of which b's eight come first in the route, and 12 more: 144 + 4.
     assert (sdks["rust-grpc"]["attempts"], sdks["go-grpc"]["failedAttempts"]) == (600, 3 * 148)
-    assert {each["totals"]["retries"] for each in data_of(*SEND, *SDKS, "--send-retries", "0")["sdks"]} == {0}
-
-
-def test_two_sdks_are_compared_when_two_are_named() -> None:
-    found = data_of(*SEND, "--fail", "broker-b", *MINUTE, "--sdk", "rust-grpc", "--sdk", "java@4.9.7")
-    assert [each["sdk"] for each in found["sdks"]] == ["rust-grpc", "java"]
-    assert (found["scenario"]["sdk"], found["sdks"][1]["profile"]) == ("rust-grpc", "4.9.4 to 4.9.7")
-
-
-@every_case(("sdk", "first_ms", "rules", "nearest"), [
-    ("java", 30_000, "client 5.5.0 (rules of 5.3.3 and newer)", ""),
-    ("java@4.9.7", 30_000, "client 4.9.7 (rules of 4.9.4 to 4.9.7)", ""),
-    ("java-grpc", 10_000, "SDK java-grpc (rules of java-grpc 5.2.0), Proxy in local mode", ""),
-    ("java-grpc --set first-poll=3s", 3_000, "SDK java-grpc (", ""),
-    ("java-grpc --set route-poll=20s", 20_000, "SDK java-grpc (", ""),
-    ("go", 30_000, "SDK go (rules of go 2.1.2)", ""),
-    ("go-grpc@5.1.4", 30_000, "SDK go-grpc@5.1.4 (rules of go-grpc 5.1.4), Proxy in local mode", ""),
-    ("go-grpc@5.1.2", 30_000, "SDK go-grpc@5.1.2 (rules of go-grpc 5.1.4)", "5.1.4"),
-    ("python", 30_000, "SDK python (rules of cpp 2.2.0)", "2.2.0"),
-    ("php-grpc", 10_000, "SDK php-grpc (rules of java-grpc 5.2.0)", "5.2.0"),
-    ("php", 30_000, "client 5.5.0 (rules of 5.3.3 and newer)", "5.5.0"),
-])  # fmt: skip
-def test_each_sdk_has_its_first_route_poll_and_names_its_rules(
-    sdk: str, first_ms: int, rules: str, nearest: str
-) -> None:
-    line = (*SEND, "--messages", "5", "--sdk", *sdk.split())
-    assert data_of(*line)["scenario"]["firstPollMs"] == first_ms
-    shown = run(*line, "-o", "plain")
-    assert any(each.startswith(rules) for each in shown.stdout.splitlines()), shown.stdout
-    if nearest:
-        assert re.search(
-            rf"{sdk} was not read: its rules are taken to be those of .*{nearest} \[assumed-sdk\]", shown.stderr
-        )
-    else:
-        assert "[assumed-sdk]" not in shown.stderr
 
 
 def test_an_sdk_that_cannot_be_simulated_is_left_out_and_named() -> None:
@@ -173,12 +120,3 @@ def test_an_sdk_that_cannot_be_simulated_is_left_out_and_named() -> None:
     assert "go" not in [each["sdk"] for each in value["data"]["sdks"]]
     (found,) = [finding["message"] for finding in value["findings"] if finding["code"] == "sdk-not-simulated"]
     assert found.startswith("go is left out: topic T: the order of a Go producer's queues is not known beyond 12")
-
-
-def test_async_leaves_out_who_is_not_simulated() -> None:
-    result = envelope_of(*SEND, *SDKS, "--mode", "async")
-    assert "cpp" not in [each["sdk"] for each in result["data"]["sdks"]]
-    left_out = "cpp is left out: mode async is simulated for Java's producers, not for those of cpp"
-    assert left_out in [each["message"] for each in result["findings"]]
-    ran = run(*SEND, *SDKS, "--mode", "oneway")
-    assert (ran.code, "mode oneway is simulated for Java's producers" in ran.stderr) == (2, True)

@@ -87,16 +87,17 @@ def test_the_catalogue_is_fit_for_both_formats() -> None:
 
 
 def test_what_is_unknown_is_left_out_and_zero_is_not() -> None:
-    unknown = Sample(of.OF_GROUP["imbalance"], None, {"group": "g"})
+    unknown = Sample(of.OF_GROUP["imbalance"], None, (None, "g"))
     assert as_prometheus(()) == as_prometheus([unknown]) == "# EOF\n"
-    text = as_prometheus([unknown, Sample(of.OF_GROUP["lag"], 0, {"group": "g"}), Sample(of.OF_GROUP["lag"], None)])
+    text = as_prometheus([unknown, Sample(of.OF_GROUP["lag"], 0, (None, "g")), Sample(of.OF_GROUP["lag"], None)])
     assert read_metrics(text) == {"rocketmq_lb_group_lag": {labelled(group="g"): 0}}
 
 
 @given(st.lists(NAMES, unique=True, min_size=1, max_size=4))
 def test_any_names_are_read_back_and_stay_apart(names: list[str]) -> None:
     labels = [{"topic": name, "group": name, "broker": name} for name in names]
-    text = as_prometheus(Sample(of.QUEUE_LAG, value, own) for value, own in enumerate(labels))
+    samples = (Sample(of.QUEUE_LAG, at, (None, name, name, name, None)) for at, name in enumerate(names))
+    text = as_prometheus(samples)
     assert visible(text.replace("\n", "")) == text.replace("\n", "")
     shown = [labelled(**{label: label_value(name) for label, name in own.items()}) for own in labels]
     assert read_metrics(text) == {"rocketmq_lb_queue_lag": {each: value for value, each in enumerate(shown)}}

@@ -30,7 +30,7 @@ from rmqlb.model.simulate_send import HotKey, KeySpread
 from rmqlb.model.snapshot import close_names, suggestion
 from rmqlb.remoting.codes import ResponseCode
 from rmqlb.sources.user_files.text_file import read_text
-from rmqlb.verbs.amounts import count, duration_us, read_setting
+from rmqlb.verbs.amounts import count, duration_us, one_of, read_setting
 from rmqlb.verbs.parse import lines_of, must_differ
 from rmqlb.verbs.strategies import from_file, is_file
 
@@ -250,8 +250,7 @@ def selector_of(
     text: str | None, keys_file: str | None, key_type: str, queues: Sequence[MessageQueue], max_bytes: int
 ) -> tuple[Selector | None, KeySpread | None]:
     """`--selector` with `--keys` and `--key-type`: the selector, and the queues of its keys."""
-    if key_type not in _KEY_TYPES:
-        raise UsageError(f"--set key-type={key_type}: write string, int or long")
+    key_type = read_setting("key-type", one_of, key_type, _KEY_TYPES)
     if text is not None and is_file(text):
         function = from_file(text, "--selector", SELECTOR)
         keys = [] if keys_file is None else _keys(keys_file, key_type, max_bytes)

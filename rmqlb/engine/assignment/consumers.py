@@ -12,16 +12,7 @@ from msgspec import Struct, field
 from rmqlb.engine.allocate.rules import JAVA, JAVA_CLASSES, SDKS, SdkGuess, sdk_named, sdk_of_connection
 from rmqlb.errors import DataError
 from rmqlb.model.client_versions import SdkUse
-from rmqlb.model.group import (
-    BROADCASTING,
-    CONSUME_ACTIVELY,
-    CONSUME_POP,
-    RETRY_PREFIX,
-    Connection,
-    ConsumerGroup,
-    ProxyView,
-    is_grpc,
-)
+from rmqlb.model.group import BROADCASTING, CONSUME_ACTIVELY, CONSUME_POP, RETRY_PREFIX, ConsumerGroup, is_grpc
 from rmqlb.model.message_queue import MessageQueue, sort_key
 from rmqlb.model.result import ERROR, INFO, WARNING, Finding, counted
 from rmqlb.model.route import TopicRouteData
@@ -110,7 +101,7 @@ def ask_proxy(group: ConsumerGroup | None) -> str:
         return "--proxy HOST:8080, a Proxy's remoting port, lists the consumers behind it (for a file: in fetch-routes)"
     if not group.proxies:
         return "none of the given Proxies answered"
-    return f"give each Proxy with --proxy; {_asked(group.proxies)} lists no consumer of it"
+    return f"give each Proxy with --proxy; {_asked(group)} lists no consumer of it"
 
 
 def is_surely_offline(group: ConsumerGroup) -> bool:
@@ -123,7 +114,7 @@ def nobody_online(name: str | None, group: ConsumerGroup | None, hint: str, more
     if group is None:
         problem = f"{title} has no consumer online"
     elif group.proxies and is_surely_offline(group):
-        problem = f"{title} has no consumer online, at brokers or at {_asked(group.proxies)}"
+        problem = f"{title} has no consumer online, at brokers or at {_asked(group)}"
     else:
         unpolled = ", no receive request of it waits at a broker" if group.polling_num == 0 else ""
         problem = f"no consumer of {title} is visible{unpolled}: it is offline, or behind a Proxy"
@@ -131,8 +122,8 @@ def nobody_online(name: str | None, group: ConsumerGroup | None, hint: str, more
     return DataError(problem + more, hint=hint, group=name, code="no-consumer-online")
 
 
-def _asked(proxies: Sequence[ProxyView]) -> str:
-    return "Proxy " + ", ".join(view.proxy_addr for view in proxies)
+def _asked(group: ConsumerGroup) -> str:
+    return "Proxy " + ", ".join(view.proxy_addr for view in group.proxies or ())
 
 
 def rebalanced_members(
@@ -321,10 +312,11 @@ def group_sdks(
     guesses: dict[str, SdkGuess] = {}
     assumed: dict[str, dict[str, str]] = {}  # library whose rules are assumed → client ID → what it runs
     for i in owning_ids(client_ids):
-        text, seen = named.get(i, given), connections.get(i, Connection(i))
-        guesses[i] = sdk_of_connection(seen.language, seen.version) if text is None else sdk_named(text)
-        if text is None and seen.language is not None:
-            text = f"{seen.language} {seen.version or ''}".strip()
+        text, seen = named.get(i, given), connections.get(i)
+        language, version = (None, None) if seen is None else (seen.language, seen.version)
+        guesses[i] = sdk_of_connection(language, version) if text is None else sdk_named(text)
+        if text is None and language is not None:
+            text = f"{language} {version or ''}".strip()
         if guesses[i].assumed and text is not None:
             assumed.setdefault(guesses[i].sdk.name, {})[i] = text
     findings = tuple(

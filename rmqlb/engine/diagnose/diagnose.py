@@ -57,6 +57,7 @@ def diagnose(
     group = known(lambda: evidence.group)
     looks = evidence.earlier if group is None else evidence.looks
     at = evidence.facts.snapshot.taken_at
+    drains = None if group is None else drains_of(evidence)
     return result.Diagnosis(
         evidence.facts.name or "",
         "found" if found_any else "unknown" if unknown else "inOrder",
@@ -72,7 +73,8 @@ def diagnose(
         tuple(not_applicable),
         None if group is None else _stacks(case),
         None if group is None else lagging(evidence.facts, max_lag),
-        None if group is None else drains_of(evidence).group,
+        None if drains is None else drains.group,
+        tuple(each for each in drains.listed if each.drain.drain_ms != 0)[:8] if drains and evidence.earlier else (),
     )
 
 

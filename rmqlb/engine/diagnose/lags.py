@@ -64,6 +64,7 @@ class QueueLag(Struct, frozen=True):
     needed_ms: int  # from how long on that decides: two calls of the listener, or a growth that commits do not hide
     samples: int  # how many looks count: where offsets move, those since the lag last was small or shrank
     call_ms: float = 0  # the mean duration of a call of the owner's listener; 0 when unknown
+    offsets: tuple[int, ...] = ()  # of the group, at each look
 
     @property
     def span_ms(self) -> int:
@@ -123,7 +124,7 @@ def queue_lag(
         state = "draining"
     elif samples >= LOOKS and shown_ms >= SPAN_MS:
         state = "growing" if grown > usual else "fine" if shown_ms >= needed_ms else "undecided"
-    return QueueLag(at, lags, state, per_s, inflow_per_s, shown_ms, needed_ms, samples, call_ms or 0)
+    return QueueLag(at, lags, state, per_s, inflow_per_s, shown_ms, needed_ms, samples, call_ms or 0, offsets)
 
 
 class Lags(Struct, frozen=True):

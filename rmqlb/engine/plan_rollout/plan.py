@@ -9,17 +9,8 @@ from msgspec.structs import replace
 
 from rmqlb.engine.assignment.assign import Members
 from rmqlb.engine.assignment.consumers import shared_id_findings
-from rmqlb.engine.plan_rollout.stages import (
-    LeastOverlap,
-    Overlaps,
-    RolloutModel,
-    fewest_moves,
-    least_overlap,
-    misassigned_anyway,
-    overlaps,
-    rollout_model,
-    total_overlap,
-)
+from rmqlb.engine.plan_rollout import stages as at_rest
+from rmqlb.engine.plan_rollout.stages import LeastOverlap, Overlaps, RolloutModel
 from rmqlb.engine.rebalance.simulate import restarts, simulate_group_trials
 from rmqlb.errors import DataError, UsageError
 from rmqlb.model.group import States
@@ -91,12 +82,12 @@ def plan_rollout(
     if scenario.broadcasting:
         text = "the group is BROADCASTING: every consumer reads every queue, nothing is rebalanced"
         raise DataError(text, hint="restart its consumers in any order")
-    rollout = rollout_model(members, request.restart, request.to_strategy, request.becomes)
+    rollout = at_rest.rollout_model(members, request.restart, request.to_strategy, request.becomes)
     _check(rollout, request)
-    anyway = misassigned_anyway(rollout, routes, orderly=scenario.orderly)
-    known = None if request.to_strategy is None else overlaps(rollout, routes, orderly=scenario.orderly)
+    anyway = at_rest.misassigned_anyway(rollout, routes, orderly=scenario.orderly)
+    known = None if request.to_strategy is None else at_rest.overlaps(rollout, routes, orderly=scenario.orderly)
     together = sorted({min(each, len(rollout.client_ids)) for each in request.at_once})
-    least = {} if known is None else {number: least_overlap(known, number) for number in together}
+    least = {} if known is None else {number: at_rest.least_overlap(known, number) for number in together}
     candidates = all_candidates(rollout, routes, known, least, request)
     rebalancing = len(rollout.members.client_ids) * len(routes)
     number, tried, steps = _affordable(candidates, trials, rebalancing, most_rebalances)
@@ -123,7 +114,7 @@ def plan_rollout(
     best = ordered[0]
     chosen = Candidate(best.order, best.order_name, best.at_once, round(best.pause_ms * 1000))
     stages = chosen.stages(known, request.down_us)
-    least_of_best, total = least.get(best.at_once), total_overlap(stages)
+    least_of_best, total = least.get(best.at_once), at_rest.total_overlap(stages)
     is_least = not total or (least_of_best is not None and least_of_best.is_least and total == least_of_best.total)
     plan = Rollout(
         group=group,
@@ -178,12 +169,16 @@ def all_candidates(
         orders = {"sorted": client_ids, "reversed": client_ids[::-1]}
         if request.order is not None:
             orders["given"] = tuple(request.order)
-        if known is None and (rollout.becomes or together > 1) and (fewest := fewest_moves(rollout, routes, together)):
+        if (
+            known is None
+            and (rollout.becomes or together > 1)
+            and (fewest := at_rest.fewest_moves(rollout, routes, together))
+        ):
             orders["fewest moves"] = fewest[0]
         if known is not None and (best := least.get(together)) is not None:
             name = "least overlap" if best.is_least else "little overlap"
             orders[name] = best.order
-            if total_overlap(known.stages(best.order[::-1], together)) == best.total:
+            if at_rest.total_overlap(known.stages(best.order[::-1], together)) == best.total:
                 orders[f"{name} reversed"] = best.order[::-1]
         names = {order: ", ".join(name for name, same in orders.items() if same == order) for order in orders.values()}
         pauses = sorted(set(request.pauses_us))

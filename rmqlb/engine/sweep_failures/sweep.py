@@ -19,16 +19,7 @@ from rmqlb.engine.group import Given, Group, assumption, gaps
 from rmqlb.engine.kernel import in_processes
 from rmqlb.engine.rebalance.reported_clients import consumer_types
 from rmqlb.engine.sweep_failures import cases
-from rmqlb.engine.sweep_failures.cases import (
-    MOST_STEPS,
-    AnySubject,
-    Cases,
-    Effect,
-    Failure,
-    GroupSubject,
-    TopicSubject,
-    ZoneRule,
-)
+from rmqlb.engine.sweep_failures.cases import AnySubject, Cases, Failure, GroupSubject, TopicSubject, ZoneRule
 from rmqlb.errors import DataError, RmqlbError, UsageError
 from rmqlb.model import sweep_failures as result
 from rmqlb.model.policy import FAILED, GROUP, TOPIC, About, Bound, Limit, Policy, Rule, WaivedLimit
@@ -59,7 +50,7 @@ class SweepRequest(Struct, frozen=True):
     in_part: bool = False  # only some groups and topics of the cluster, so a zone may be empty
     at_once: int = 2  # most simultaneous losses, 1 or 2
     orderly: Collection[str] = ()  # groups that consume in order even if they do not report it
-    most_steps: int = MOST_STEPS  # of the work for the pairs of losses of each group
+    most_steps: int = cases.MOST_STEPS  # of the work for the pairs of losses of each group
     jobs: int = 1  # processes
     commands: Commands | None = None  # None where no command can read the source
 
@@ -247,7 +238,7 @@ class Judged(Struct, frozen=True):
         """Outcome and losses, without a loss first, then by number of losses."""
         masks = sorted(self.cases.classes, key=lambda mask: len(self.cases.classes[mask].first))
         losses = ((self._outcome(mask), self._losses(mask)) for mask in masks)
-        return [(self.subject.outcome(Effect()), ()), *losses]
+        return [(self.subject.outcome(cases.Effect()), ()), *losses]
 
     def _counts(self) -> dict[str, Any]:
         cases = self.cases
@@ -314,7 +305,7 @@ class Commands(Struct, frozen=True):
     more: Sequence[str] = ()  # options of strategies
 
 
-def _shown(subject: AnySubject, effect: Effect, case: Sequence[Failure], request: SweepRequest) -> dict[str, Any]:
+def _shown(subject: AnySubject, effect: cases.Effect, case: Sequence[Failure], request: SweepRequest) -> dict[str, Any]:
     """Shell commands that show a case; None where no command line can name the losses.
 
     A crashed process closes its connections; a lost host or zone falls silent.
@@ -348,7 +339,7 @@ def _shown(subject: AnySubject, effect: Effect, case: Sequence[Failure], request
     return {"command": None if is_number else shlex.join(plan), "gap_command": gap}
 
 
-def _has_gaps(subject: GroupSubject, effect: Effect) -> bool:
+def _has_gaps(subject: GroupSubject, effect: cases.Effect) -> bool:
     """Whether consumers are left, every queue gets an owner, and simulate-rebalance accepts the losses."""
     outcome = subject.outcome(effect)
     if not outcome.consumers or not outcome.queues or outcome.unassigned:

@@ -89,7 +89,6 @@ def print_blocks(section: Section, console: Console) -> None:
 
 
 def plain_blocks(section: Section) -> str:
-    """The blocks without colours, neither cut nor wrapped."""
     paragraphs = [visible(section.title)] if section.title else []
     for block in _shown(section):
         lines = [f"{_sign(block)}{_with(visible(block.heading), visible(block.beside))}"] if block.heading else []

@@ -12,17 +12,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from rmqlb.model.policy import (
-    FAILED,
-    INCOMPLETE,
-    NOT_APPLICABLE,
-    PASSED,
-    JudgedLimit,
-    JudgedPolicy,
-    Rule,
-    Verdict,
-    WaivedLimit,
-)
+from rmqlb.model import policy
 from rmqlb.model.result import Severity
 from rmqlb.views.check import allowed_text, sentence, waiver_text
 from rmqlb.views.formats.machine import as_json
@@ -31,13 +21,13 @@ from rmqlb.views.formats.text import fit_for_xml, visible
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
 
-_JUNIT = {FAILED: "failure", INCOMPLETE: "error", NOT_APPLICABLE: "skipped"}
+_JUNIT = {policy.FAILED: "failure", policy.INCOMPLETE: "error", policy.NOT_APPLICABLE: "skipped"}
 _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 _LEVELS: dict[Severity, str] = {"error": "error", "warning": "warning", "info": "note"}
-_SARIF: dict[Verdict, str] = {FAILED: "fail", INCOMPLETE: "open", NOT_APPLICABLE: "notApplicable"}
+_SARIF: dict[policy.Verdict, str] = {"failed": "fail", "incomplete": "open", "notApplicable": "notApplicable"}
 
 
-def as_junit(checked: JudgedPolicy, taken_at: datetime | None) -> str:
+def as_junit(checked: policy.JudgedPolicy, taken_at: datetime | None) -> str:
     from xml.etree.ElementTree import Element, indent, tostring
 
     suites = Element("testsuites", name="rmqlb check")
@@ -51,15 +41,14 @@ def as_junit(checked: JudgedPolicy, taken_at: datetime | None) -> str:
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{tostring(suites, "unicode")}\n'
 
 
-def _suite(rule: str, judged: Sequence[JudgedLimit], fail_on: Severity, taken_at: datetime | None) -> "Element":
+def _suite(rule: str, judged: Sequence[policy.JudgedLimit], fail_on: Severity, taken_at: datetime | None) -> "Element":
     from xml.etree.ElementTree import Element
 
     cases = [_case(one, fail_on) for one in judged]
     tags = [child.tag for case in cases for child in case]
     suite = Element("testsuite", name=fit_for_xml(rule), tests=str(len(cases)))
-    suite.set("failures", str(tags.count("failure")))
-    suite.set("errors", str(tags.count("error")))
-    suite.set("skipped", str(tags.count("skipped")))
+    for key, tag in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
+        suite.set(key, str(tags.count(tag)))
     suite.set("time", "0")
     if taken_at is not None:
         suite.set("timestamp", taken_at.replace(tzinfo=None).isoformat(timespec="seconds"))
@@ -67,25 +56,25 @@ def _suite(rule: str, judged: Sequence[JudgedLimit], fail_on: Severity, taken_at
     return suite
 
 
-def _case(one: JudgedLimit, fail_on: Severity) -> "Element":
+def _case(one: policy.JudgedLimit, fail_on: Severity) -> "Element":
     from xml.etree.ElementTree import Element, SubElement
 
     limit = one.limit or "anything to check"
     name = limit if one.name is None else f"{one.about} {one.name}: {limit}"
     case = Element("testcase", name=fit_for_xml(name), classname=fit_for_xml(one.rule), time="0")
-    if one.verdict == PASSED:
+    if one.verdict == policy.PASSED:
         return case
     text = fit_for_xml(sentence(one))
-    if isinstance(one, WaivedLimit):
+    if isinstance(one, policy.WaivedLimit):
         SubElement(case, "skipped", message=fit_for_xml(f"{waiver_text(one)} ({text})"))
-    elif one.verdict != NOT_APPLICABLE and not one.decides(fail_on):
+    elif one.verdict != policy.NOT_APPLICABLE and not one.decides(fail_on):
         SubElement(case, "system-out").text = f"{one.severity}: {text}"
     else:
         SubElement(case, _JUNIT[one.verdict], type=one.verdict, message=text).text = text
     return case
 
 
-def as_sarif(checked: JudgedPolicy, version: str, exit_code: int) -> str:
+def as_sarif(checked: policy.JudgedPolicy, version: str, exit_code: int) -> str:
     places = {rule.name: index for index, rule in enumerate(checked.policy.rules)}
     rules = [_rule(rule) for rule in checked.policy.rules]
     warnings = [
@@ -97,7 +86,7 @@ def as_sarif(checked: JudgedPolicy, version: str, exit_code: int) -> str:
         "tool": {"driver": {"name": "rmqlb", "semanticVersion": version, "rules": rules}},
         "invocations": [ended],
         "columnKind": "utf16CodeUnits",
-        "results": [_result(one, places) for one in checked.judged if one.verdict != PASSED],
+        "results": [_result(one, places) for one in checked.judged if one.verdict != policy.PASSED],
     }
     return as_json({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]})
 
@@ -107,7 +96,7 @@ def _text(text: str) -> str:
     return visible(text).replace("](", "]\\(")
 
 
-def _rule(rule: Rule) -> dict[str, Any]:
+def _rule(rule: policy.Rule) -> dict[str, Any]:
     limits = "; ".join(
         f"{limit.name} {allowed_text(limit.kind.unit, limit.bound)} ({limit.kind.what})" for limit in rule.limits
     )
@@ -119,12 +108,12 @@ def _rule(rule: Rule) -> dict[str, Any]:
     }
 
 
-def _result(one: JudgedLimit, places: dict[str, int]) -> dict[str, Any]:
+def _result(one: policy.JudgedLimit, places: dict[str, int]) -> dict[str, Any]:
     result: dict[str, Any] = {
         "ruleId": visible(one.rule),
         "ruleIndex": places[one.rule],
         "kind": _SARIF[one.verdict],
-        "level": _LEVELS[one.severity] if one.verdict == FAILED else "none",
+        "level": _LEVELS[one.severity] if one.verdict == policy.FAILED else "none",
         "message": {"text": _text(sentence(one))},
         "properties": {"limit": one.limit, "value": one.value, "basis": one.basis},
     }
@@ -133,7 +122,7 @@ def _result(one: JudgedLimit, places: dict[str, int]) -> dict[str, Any]:
         place = {"name": name, "fullyQualifiedName": f"{one.about}/{name}", "kind": one.about}
         result["locations"] = [{"logicalLocations": [place]}]
         result["partialFingerprints"] = {"limit/v1": visible(f"{one.rule}/{one.about}/{one.name}/{one.limit}")}
-    if isinstance(one, WaivedLimit):
+    if isinstance(one, policy.WaivedLimit):
         justification = visible(waiver_text(one))
         result["suppressions"] = [{"kind": "external", "status": "accepted", "justification": justification}]
     return result

@@ -26,15 +26,10 @@ _SHORT = 40  # characters of a cell that need no second line
 _LEFT_TO_MACHINES = ("intervals",)
 """Sections that the timeline shows."""
 _CLASSES = {
-    "error": "error",
-    "warning": "warning",
-    "inOrder": "good",
-    "info": "quiet",
-    "moved": "warning",
-    "assigned": "good",
-    "unassigned": "error",
-    "added": "good",
-    "removed": "quiet",
+    **dict.fromkeys(("error", "unassigned"), "error"),
+    **dict.fromkeys(("warning", "moved"), "warning"),
+    **dict.fromkeys(("inOrder", "assigned", "added"), "good"),
+    **dict.fromkeys(("info", "removed"), "quiet"),
 }
 """Severity, status or change → the class of its colour."""
 

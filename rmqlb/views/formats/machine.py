@@ -4,17 +4,16 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from rmqlb.model.result import FORMAT_VERSION, Finding
+from rmqlb.model.result import FORMAT_VERSION, Finding, side_of
 from rmqlb.model.snapshot import ClusterSnapshot
 from rmqlb.views.columns import Cell
-from rmqlb.views.envelope import Envelope, ResultSource
+from rmqlb.views.envelope import Envelope
 from rmqlb.views.formats.text import safe_cell, safe_json, safe_yaml, visible
-from rmqlb.views.report import Report, Section, utc_text
+from rmqlb.views.report import Report, Section
 
 
 def envelope(report: Report, command: str, snapshot: ClusterSnapshot, findings: Iterable[Finding]) -> Envelope:
-    source = ResultSource(snapshot.kind, snapshot.endpoint, utc_text(snapshot.taken_at), snapshot.context)
-    return Envelope(report.schema, FORMAT_VERSION, command, source, report.data, tuple(findings))
+    return Envelope(report.schema, FORMAT_VERSION, command, side_of(snapshot), report.data, tuple(findings))
 
 
 Value = Struct | Mapping[str, Any]

@@ -42,7 +42,6 @@ def owner_style(place: int) -> str:
 
 
 def overlap_style(place: int) -> str:
-    """The style of an overlap in the colour of the consumer at a place."""
     return f"overlap{place % len(COLOURS)}"
 
 
@@ -55,7 +54,6 @@ def owner_styles(color_system: str | None) -> Mapping[str, str]:
 
 
 def owner_css() -> str:
-    """The same styles for a page, as classes."""
     return "".join(
         f".{owner_style(place)},.{overlap_style(place)}{{color:{INK};background:{colour}}}"
         for place, colour in enumerate(COLOURS)

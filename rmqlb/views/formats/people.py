@@ -8,15 +8,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from rmqlb.views.columns import CHANGE_SIGNS, RIGHT, Cell, Column, painted
-from rmqlb.views.formats.blocks import (
-    markdown_blocks,
-    markdown_lead,
-    plain_blocks,
-    print_blocks,
-    print_lead,
-    print_wrapped,
-    short,
-)
+from rmqlb.views.formats import blocks
 from rmqlb.views.formats.palette import SIGNS, STYLES, owner_styles
 from rmqlb.views.formats.text import clip, cut_to_width, safe_markdown, visible, width
 from rmqlb.views.numbers import duration, moment, number, percent
@@ -51,10 +43,10 @@ def print_tables(report: Report, console: Console) -> None:
     from rich.theme import Theme
 
     console.push_theme(Theme(owner_styles(console.color_system)))
-    print_lead(report, console)
+    blocks.print_lead(report, console)
     for section in report.sections:
         if section.blocks is not None:
-            print_blocks(section, console)
+            blocks.print_blocks(section, console)
             continue
         drawn = _drawn(section, console)
         console.print()
@@ -64,9 +56,9 @@ def print_tables(report: Report, console: Console) -> None:
     if report.closing:
         console.print()
     for line in report.closing:
-        print_wrapped(("", ""), short(line), console, "dim")
+        blocks.print_wrapped(("", ""), blocks.short(line), console, "dim")
     if report.more:
-        console.print(Text(f"\n{short(report.more)}"))
+        console.print(Text(f"\n{blocks.short(report.more)}"))
 
 
 def _drawn(section: Section, console: Console) -> Section:
@@ -251,10 +243,10 @@ def for_people(section: Section) -> Section:
 
 def as_plain(report: Report, *, is_markdown: bool = False) -> str:
     quote = safe_markdown if is_markdown else str
-    parts = [*markdown_lead(report)] if is_markdown else [*filter(None, ["\n".join(map(visible, report.facts))])]
+    parts = [*blocks.markdown_lead(report)] if is_markdown else [*filter(None, ["\n".join(map(visible, report.facts))])]
     for whole in report.sections:
         if whole.blocks is not None:
-            parts += filter(None, [markdown_blocks(whole) if is_markdown else plain_blocks(whole)])
+            parts += filter(None, [blocks.markdown_blocks(whole) if is_markdown else blocks.plain_blocks(whole)])
             continue
         section = for_people(whole)
         if not section.rows:

@@ -13,8 +13,7 @@ from rmqlb.engine.allocate.rules import JAVA_CLASSES, SDKS, WITHOUT_SETTINGS
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.model.message_queue import sort_client_ids, sort_queues
 from tests.support.builders import queues
-from tests.support.mismatches import every_case
-from tests.support.vectors import vectors
+from tests.support.mismatches import every_case, vectors
 
 ids = st.lists(st.text("abc10.@é\U0001f600￮", min_size=1, max_size=8), min_size=1, max_size=12)
 BROKERS = st.sampled_from(["a", "b-10", "b-9", "r@x"])
@@ -80,14 +79,6 @@ def test_an_empty_client_id_is_refused_first_and_an_empty_group_has_no_shares(st
         allocate_for("", strategy, [], [], consumer_idcs=["r"])
     with pytest.raises(AllocationError, match="cidAll is null or cidAll empty"):
         allocate(strategy, queues(1), [], consumer_idcs=["r"])
-
-
-def test_an_inner_config_without_a_list_throws_only_where_java_calls_it() -> None:
-    zones = {"broker_zones": {"broker-a": "z1"}, "client_zones": {"near": "z1", "far": "z2"}}
-    arguments = ("MACHINE_ROOM_NEARBY", queues(2), ["near", "far"])
-    assert allocate_for("far", *arguments, inner="CONFIG", **zones) == []  # type: ignore[arg-type]
-    with pytest.raises(AllocationError):
-        allocate_for("near", *arguments, inner="CONFIG", **zones)  # type: ignore[arg-type]
 
 
 @given(some_queues, ids, st.randoms(use_true_random=False))
@@ -167,6 +158,11 @@ OWN, SHARED = "zone p has consumers of its own", "zone q has no consumer, all sh
         Settings(virtual_nodes=1),
         ["hash 851741760, next on the ring is 851741760, entry 0 of 10.0.0.1@32657"],
     ),
+    ("CONSISTENT_HASH", queues(3)[2:], "x y", Settings(virtual_nodes=3), ["hash 5127707, next on the ring is 962721897, entry 0 of y"]),
+    (
+        *("CONSISTENT_HASH", queues(4)[3:], "x y", Settings(virtual_nodes=3)),
+        ["hash 3682045333, next on the ring is 962721897 (past the end of the ring), entry 0 of y"],
+    ),
     ("CONSISTENT_HASH", queues(3, "a")[2:], "x y", Settings(virtual_nodes=0), ["hash 3766250058, and the ring is empty"]),
     ("CONFIG", queues(1), "x y", Settings(config=[]), ["by configuration"]),
     ("PIN_OVER_ALL", queues(3), "x y", Settings(hosts=frozenset({"x"})), [*(f"among all 2 consumers: queue {n} is in block 0..1 of consumer 0" for n in (0, 1)), "among all 2 consumers: queue 2 is in block 2..2 of consumer 1; y is not on a chosen machine, and takes nothing"]),
@@ -199,22 +195,6 @@ def test_an_idle_consumer_has_its_reason(
     assert prepare(strategy, mqs, ids.split(), settings).why_idle(client_id) == reason
 
 
-def test_consistent_hash_names_the_next_entry_and_whether_it_is_past_the_end() -> None:
-    ids, mqs = ["x", "y"], queues(24)
-    prepared = prepare("CONSISTENT_HASH", mqs, ids, Settings(virtual_nodes=3))
-    ring = {ring_hash(f"{client_id}-{replica}"): (client_id, replica) for client_id in ids for replica in range(3)}
-    passed = []
-    for queue in mqs:
-        value = ring_hash(str(queue))
-        position = min((place for place in ring if place >= value), default=min(ring))
-        client_id, replica = ring[position]
-        passed.append(position < value)
-        wrapped = " (past the end of the ring)" if position < value else ""
-        assert prepared.why(queue) == f"hash {value}, next on the ring is {position}{wrapped}, entry {replica} of {client_id}"  # fmt: skip
-        assert queue in prepared.share(client_id)
-    assert 0 < sum(passed) < len(passed)
-
-
 FILES = {"java": "allocate", "go": "go-allocate", "cpp": "cpp-allocate"}
 VECTORS = {sdk: list(vectors(file)) for sdk, file in FILES.items()}
 STRATEGIES = {sdk: Counter(vector["strategy"] for vector in found) for sdk, found in VECTORS.items()}
@@ -236,10 +216,7 @@ def settings(vector: dict[str, Any]) -> dict[str, Any]:
 
 def expected_of(vector: dict[str, Any]) -> dict[str, list[MessageQueue] | str]:
     expected = vector["expected"].items()
-    return {
-        i: queues_of(share) if isinstance(share, list) else share.get("message", share["error"])
-        for i, share in expected
-    }
+    return {i: queues_of(own) if isinstance(own, list) else own.get("message", own["error"]) for i, own in expected}
 
 
 def test_there_are_vectors_of_every_strategy_of_each_library() -> None:

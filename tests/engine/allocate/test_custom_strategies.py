@@ -26,8 +26,7 @@ from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.arguments import STRATEGY, FromFile
 from rmqlb.engine.assignment.assign import assign
 from tests.support.builders import queues, route, short
-from tests.support.mismatches import every_case
-from tests.support.vectors import vectors
+from tests.support.mismatches import every_case, vectors
 
 IDS = ("10.0.0.1@1", "10.0.0.10@1", "10.0.0.9@1")
 EXAMPLE = Path(__file__).parents[3] / "examples" / "custom.py"

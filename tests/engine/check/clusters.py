@@ -3,11 +3,10 @@ from datetime import date
 
 from msgspec.structs import replace
 
+from rmqlb import MessageQueue, TopicRouteData
 from rmqlb.engine.check import check_policy
 from rmqlb.model.group import ConsumerGroup, MemberReport, QueueState
-from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.policy import GROUP, LIMITS, Bound, JudgedPolicy, Limit, Policy, Rule, Waiver
-from rmqlb.model.route import TopicRouteData
 from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting, Unread
 from tests.support.builders import HERE, group, route
 
@@ -19,12 +18,9 @@ def cluster(
     *groups: ConsumerGroup, routes: tuple[TopicRouteData, ...] = (route(a=4),), unread: tuple[Unread, ...] = ()
 ) -> ClusterSnapshot:
     return ClusterSnapshot(
-        "test",
-        "a test",
-        routes={each.topic: RouteSighting(each, HERE) for each in routes},
-        groups={each.group: each for each in groups},
-        unread=unread,
-    )
+        "test", "a test", routes={each.topic: RouteSighting(each, HERE) for each in routes},
+        groups={each.group: each for each in groups}, unread=unread,
+    )  # fmt: skip
 
 
 def members(

@@ -26,8 +26,7 @@ from rmqlb.model.route import BrokerData, QueueData, TopicQueueMappingInfo, Topi
 from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting
 from tests.engine.test_show_groups import GROUPS
 from tests.support.builders import HERE, route
-from tests.support.mismatches import every_case
-from tests.support.recorded_answers import assert_recorded
+from tests.support.mismatches import assert_recorded, every_case
 
 from .clusters import AVG_CLASS, DAY, checked, cluster, members, policy
 

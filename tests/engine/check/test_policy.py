@@ -19,8 +19,7 @@ from rmqlb.model.snapshot import Everything, Unread, Wanted
 from rmqlb.views.check import sentence
 from tests.engine.diagnose.running import Process, running
 from tests.support.builders import route, side
-from tests.support.mismatches import every_case
-from tests.support.recorded_answers import assert_recorded
+from tests.support.mismatches import assert_recorded, every_case
 
 from .clusters import DAY, checked, cluster, members, policy
 
@@ -67,10 +66,7 @@ def named_checks() -> Iterator[tuple[str, JudgedPolicy]]:
         (Unread("groups", "b", "timeout"), "minConsumers"), (Unread("groups", "b", "timeout"), "minBrokers"),
         (Unread("name-server", "s:9876", "timeout"), "minConsumers"), (Unread("member", "g", "-", "x"), "minConsumers"),
     ):  # fmt: skip
-        yield (
-            f"{unread.what} unread, {limit}",
-            checked(cluster(members("x"), unread=(unread,)), {limit: 1}),
-        )
+        yield f"{unread.what} unread, {limit}", checked(cluster(members("x"), unread=(unread,)), {limit: 1})
     names = ("T", "%RETRY%g", "%DLQ%g", "RMQ_SYS_TRACE_TOPIC", "a", "c")  # a broker and a cluster are called a and c
     routes = tuple(route(name, a=1) for name in names)
     for limit in ("minBrokers", "minConsumers"):

@@ -15,8 +15,7 @@ from rmqlb.model.group import BROADCASTING, CONSUME_ACTIVELY, CONSUME_POP, Conne
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.process_queue import ConsumerEvidence, ConsumeStatus, ProcessQueue
 from rmqlb.model.snapshot import ClusterSnapshot, Unread, unread_link
-from tests.engine.diagnose.consuming import PER_S, Doing, Reporting, owned, stored, watched
-from tests.engine.diagnose.running import AT, Process, changed, running
+from tests.engine.diagnose.running import AT, PER_S, Doing, Process, Reporting, changed, owned, running, stored, watched
 from tests.support.builders import route
 
 Looks = tuple[ClusterSnapshot, ...]
@@ -56,23 +55,17 @@ FULL = Doing(
 HEAD = Doing(done=stops_at(-90, Doing().done), gaps=800)
 FAILS_IN_ORDER = Doing(done=stops_at(-90, Doing().done), consumed_at=lambda t: t - 0.5)
 HANGS_IN_ORDER = Doing(
-    done=stops_at(-90, Doing().done),
-    consumed_at=stops_at(-90, Doing().consumed_at),
-    consuming=1,
+    done=stops_at(-90, Doing().done), consumed_at=stops_at(-90, Doing().consumed_at), consuming=1,
     locked_at=lambda t: t - 5,
-)
+)  # fmt: skip
 UNPULLED = Doing(
-    done=stops_at(-300, stored),
-    pulled=stops_at(-300, stored),
-    consumed_at=stops_at(-300, Doing().consumed_at),
+    done=stops_at(-300, stored), pulled=stops_at(-300, stored), consumed_at=stops_at(-300, Doing().consumed_at),
     pulled_at=stops_at(-300, Doing().pulled_at),
-)
+)  # fmt: skip
 UNLOCKED = Doing(
-    done=stops_at(-70, Doing().done),
-    pulled=stops_at(-60, stored),
-    consumed_at=stops_at(-70, Doing().consumed_at),
+    done=stops_at(-70, Doing().done), pulled=stops_at(-60, stored), consumed_at=stops_at(-70, Doing().consumed_at),
     locked_at=lambda _: -100,
-)
+)  # fmt: skip
 DROPPED = Doing(dropped=True)
 SLOW = Doing(done=slower(0.4, -150))
 LIMITED = Doing(done=slower(0.4, -300), pulled=lambda t: slower(0.4, -300)(t) + 1005)
@@ -548,9 +541,7 @@ def lag_cases() -> Iterator[tuple[str, Case]]:
     }
     yield "a slow consumer among four", watched(four, does(four, "x", SLOW), says)
     looks = watched(PAIR)
-    lacking = [
-        changed(look, queues={q: s for q, s in look.groups["g"].queues.items() if q != X_FIRST}) for look in looks
-    ]
+    lacking = [changed(one, queues={q: s for q, s in one.groups["g"].queues.items() if q != X_FIRST}) for one in looks]
     yield "the last look lacks a queue", (*looks[:-1], lacking[-1])
     yield "only the last look has a queue", (*lacking[:-1], looks[-1])
     yield "the looks are not in the order of time", (looks[1], looks[0], looks[2])

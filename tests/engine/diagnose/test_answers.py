@@ -1,20 +1,156 @@
-"""What a diagnosis says of each case: `pytest tests/engine/diagnose/test_answers.py --update-golden` rewrites it."""
-
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
-from rmqlb.engine.diagnose.diagnose import RULES
-from rmqlb.model.diagnosis import Diagnosis, Explains, GroupCounts, GroupFinding, Undecided
+from rmqlb import DataError, MessageQueue
+from rmqlb.engine.allocate.strategy import Settings
+from rmqlb.engine.diagnose import diagnose as engine
+from rmqlb.engine.diagnose.diagnose import RULES, diagnose, earlier_look, wants_another, with_stacks, worth_stacks
+from rmqlb.engine.diagnose.evidence import clock_of
+from rmqlb.engine.group import Group, assumption
+from rmqlb.engine.group_findings import group_findings
+from rmqlb.model.diagnosis import (
+    ConsumerStacks,
+    DiagnosedSample,
+    Diagnosis,
+    Explains,
+    GroupCounts,
+    GroupFinding,
+    Undecided,
+)
+from rmqlb.model.group import BROADCASTING
 from rmqlb.model.message_queue import queue_ranges
+from rmqlb.model.process_queue import ConsumerEvidence, ProcessQueue
+from rmqlb.model.snapshot import ClusterSnapshot
 from rmqlb.views.diagnose import sentence
-from tests.engine.diagnose.cases import FAULTS, HEALTHY, WATCHED_FAULTS, WATCHED_PAIRS, cases
-from tests.engine.diagnose.consuming import of_looks
-from tests.engine.diagnose.running import diagnosed, grave
-from tests.support.mismatches import every_case
-from tests.support.recorded_answers import assert_recorded
+from tests.engine.diagnose.cases import FAULTS, HEALTHY, PAIR, WATCHED_FAULTS, WATCHED_PAIRS, Looks, cases
+from tests.engine.diagnose.running import (
+    AT,
+    Process,
+    changed,
+    diagnosed,
+    earlier,
+    evidence_of,
+    grave,
+    of_looks,
+    running,
+    watched,
+)
+from tests.support.mismatches import assert_recorded, every_case
+
+
+def over(*looks: ClusterSnapshot) -> Diagnosis:
+    return diagnose(engine.evidence_of(looks, "g", Settings()))
+
+
+def test_each_look_says_where_and_when() -> None:
+    then = AT - timedelta(seconds=10)
+    seen = replace(HEALTHY.groups["g"].seen, where="yesterday.json", at=then)
+    assert over(changed(replace(HEALTHY, taken_at=then), seen=seen), HEALTHY).samples == (
+        DiagnosedSample("yesterday.json", "2026-11-21T01:59:50Z"),
+        DiagnosedSample(HEALTHY.groups["g"].seen.where, "2026-11-21T02:00:00Z"),
+    )
+    assert len(over(replace(HEALTHY, groups={}), HEALTHY).samples) == 1
+
+
+def test_a_look_has_a_time_and_stack_traces_stand_in_the_diagnosis() -> None:
+    own = datetime(2026, 11, 21, 3, tzinfo=UTC)
+    for at, expected in ((None, AT), (own, own)):
+        seen = replace(HEALTHY.groups["g"].seen, at=at)
+        assert earlier_look(changed(HEALTHY, seen=seen), "g").seen.at == expected
+    assert over(HEALTHY).stacks is None
+    asked = with_stacks(HEALTHY, "g", {"y": ("at T.take",), "gone": ()})
+    assert over(asked).stacks == (ConsumerStacks("y", ("at T.take",)),)
+
+
+def test_looks_are_wanted_until_growth_and_stall_show() -> None:
+    def wanted(looks: Looks) -> list[bool]:
+        return [wants_another(evidence_of(look, earlier=earlier(looks[: n + 1]))) for n, look in enumerate(looks)]
+
+    assert wanted(watched(PAIR)) == [True, False, False]
+    assert wanted(WATCHED_FAULTS["lag-growing"]) == wanted(WATCHED_FAULTS["lag-stalled"]) == [True, True, False]
+    assert wanted((changed(HEALTHY, message_model=BROADCASTING),)) == [False]
+
+
+def test_stacks_are_worth_asking_of_consumers_with_messages_and_none_consumed_for_a_minute() -> None:
+    def worth(cached: int, age_ms: int) -> tuple[str, ...]:
+        queue = ProcessQueue(MessageQueue("T", "a", 0), cached=cached, last_consume=1_000_000 - age_ms)
+        own = ConsumerEvidence(read_at=1_000_000, queues=(queue,))
+        group = HEALTHY.groups["g"]
+        reports = {**group.reports, "x": replace(group.reports["x"], evidence=own)}
+        return worth_stacks(evidence_of(changed(HEALTHY, reports=reports)))
+
+    assert (worth(1, 60_001), worth(1, 60_000), worth(1, 500_000), worth(0, 60_001)) == (("x",), (), ("x",), ())
+    assert worth_stacks(evidence_of(HEALTHY)) == ()
+
+
+def test_a_start_in_the_future_is_remarked() -> None:
+    late = running(Process("x", age_s=-3600), Process("y"))
+    group = Group(late, "g", Settings(), assumption(late, "g"))
+    (its,) = (each for each in group_findings(group, ()) if each.code == "clock-ahead")
+    assert (its.severity, its.consumers) == ("info", ("x",))
+    assert its.message == "group g: x started in the future, by a clock that is ahead of this computer's"
+    undated = changed(replace(late, taken_at=AT + timedelta(hours=2)), seen=replace(late.groups["g"].seen, at=None))
+    assert "clock-ahead" not in {each.code for each in group_findings(Group(undated, "g"), ())}
+
+
+Q, R = MessageQueue("T", "a", 0), MessageQueue("T", "a", 1)
+
+
+def report(read_at: int | None, *queues: ProcessQueue) -> ConsumerEvidence:
+    return ConsumerEvidence(read_at, queues)
+
+
+PULLED = report(1_000_000, ProcessQueue(Q, last_pull=700_000))
+TAKEN = report(1_010_000, ProcessQueue(Q, last_pull=700_000), ProcessQueue(R, last_pull=703_000))
+CLOCKS = {
+    # 9 s lie between its own times; 10 s by our clock, unless its clock is behind.
+    "one look": ((report(1_000_000, ProcessQueue(Q, last_pull=999_000, last_consume=990_000)),), (990_000,)),
+    "ahead": ((report(1_000_000, ProcessQueue(Q, last_lock=1_001_001, last_consume=1_000_500)),), (1_001_001, 1_000_500)),
+    "a little ahead": ((report(1_000_000, ProcessQueue(Q, last_lock=1_001_000, last_consume=1_000_500)),), (1_000_500,)),
+    # The pull was between the samples, less the 5 s that the first report may have been on its way.
+    "five minutes behind": (
+        (
+            report(1_000_000, ProcessQueue(Q, last_pull=695_000, last_consume=600_000)),
+            report(1_010_000, ProcessQueue(Q, last_pull=706_000, last_consume=600_000)),
+        ),
+        (600_000, 706_000),
+    ),
+    "a queue that was taken between looks has new times": ((PULLED, TAKEN), ()),
+    "a queue without times": ((report(1_000_000, ProcessQueue(Q, last_pull=700_000), ProcessQueue(R)), TAKEN), ()),
+    "process queues unread": ((report(1_000_000, ProcessQueue(Q, last_pull=999_000)), ConsumerEvidence(1_005_000, None)), ()),
+    # Set back by an hour: a pull after the first look has an earlier time than one before.
+    "set back": ((report(10_000_000, ProcessQueue(Q, last_pull=9_999_000)), report(10_010_000, ProcessQueue(Q, last_pull=6_409_000))), ()),
+    "no report": ((), ()),
+    "no time of the report": ((report(None, ProcessQueue(Q, last_pull=1)),), ()),
+    "no time of a pull": ((report(5, ProcessQueue(Q, last_pull=0)),), ()),
+}  # fmt: skip
+
+
+def clock_lines(looks: Sequence[ConsumerEvidence], times: Sequence[int]) -> Iterator[str]:
+    try:
+        clock = clock_of("x", looks)
+    except DataError as error:
+        yield error.message
+        return
+    yield f"read at {clock.read_at}, at most {clock.most} ms ahead"
+    for time in times:
+        yield f"{time} is {clock.age(time)} ms old"
+        for ms in (500, 8_999, 9_000, 9_999, 10_000, 15_000, 105_999, 106_000, 120_999, 121_000):
+            try:
+                yield f"  older than {ms} ms: {clock.is_older(time, ms)}"
+            except DataError as error:
+                yield f"  older than {ms} ms: {type(error).__name__}: {error.message}"
+
+
+def test_what_clocks_prove_is_as_recorded(request: pytest.FixtureRequest) -> None:
+    answers = {name: clock_lines(*case) for name, case in CLOCKS.items()}
+    assert_recorded(Path(__file__).with_name("clocks.txt"), answers, request)
+
 
 MOST_FACTS = 10
 CODES = {code: {code} for code in (*FAULTS, *WATCHED_FAULTS)}

@@ -12,8 +12,18 @@ from rmqlb.engine.diagnose.diagnose import RULES
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.snapshot import ClusterSnapshot
 from tests.engine.diagnose.cases import Looks
-from tests.engine.diagnose.consuming import OFFSET, Doing, Reporting, of_looks, owned, watched
-from tests.engine.diagnose.running import Process, diagnosed, grave, running
+from tests.engine.diagnose.running import (
+    OFFSET,
+    Doing,
+    Process,
+    Reporting,
+    diagnosed,
+    grave,
+    of_looks,
+    owned,
+    running,
+    watched,
+)
 from tests.support.builders import route
 
 GROUPS = int(os.environ.get("HEALTHY_GROUPS", "600"))

@@ -30,8 +30,7 @@ from tests.engine.diagnose.cases import (
     slower,
     stops_at,
 )
-from tests.engine.diagnose.consuming import LOOKS, Doing, Reporting, of_looks, owned, stored, watched
-from tests.engine.diagnose.running import answer, changed
+from tests.engine.diagnose.running import LOOKS, Doing, Reporting, answer, changed, of_looks, owned, stored, watched
 from tests.support.mismatches import every_case
 
 NOW = Doing(pulled_at=lambda t: t + 0.5)

@@ -14,8 +14,7 @@ from rmqlb.model.group import Connection, ConsumerGroup, MemberReport, QueueStat
 from rmqlb.model.process_queue import ConsumerEvidence, ConsumeStatus, ProcessQueue, PullLimits
 from rmqlb.model.snapshot import ClusterSnapshot, Unread
 from tests.engine.diagnose.cases import FAULTS, WATCHED_FAULTS, WATCHED_PAIRS, Looks, missing, without_list
-from tests.engine.diagnose.consuming import of_looks
-from tests.engine.diagnose.running import changed, grave
+from tests.engine.diagnose.running import changed, grave, of_looks
 
 Withhold = Callable[[ClusterSnapshot], ClusterSnapshot]
 KINDS = (ConsumerGroup, MemberReport, QueueState, Connection, ConsumerEvidence, PullLimits, ConsumeStatus, ProcessQueue)
@@ -108,13 +107,11 @@ def in_looks(piece: Withhold, which: slice) -> FromLooks:
 
 LAST = {f"{name}, last": in_looks(piece, slice(-1, None)) for name, piece in OF_A_LOOK.items()}
 OF_LOOKS: Mapping[str, FromLooks] = {
-    **LAST,
-    **{f"{name}, first": in_looks(piece, slice(1)) for name, piece in OF_A_LOOK.items()},
+    **LAST, **{f"{name}, first": in_looks(piece, slice(1)) for name, piece in OF_A_LOOK.items()},
     **{f"{name}, all": in_looks(piece, slice(None)) for name, piece in OF_A_LOOK.items()},
-    "the first look": lambda looks: looks[1:] or looks,
-    "the look before": lambda looks: (*looks[:-2], looks[-1]),
+    "the first look": lambda looks: looks[1:] or looks, "the look before": lambda looks: (*looks[:-2], looks[-1]),
     "all but the last": lambda looks: looks[-1:],
-}
+}  # fmt: skip
 
 
 def pieces_of(name: str) -> Mapping[str, FromLooks]:

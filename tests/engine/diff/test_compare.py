@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import astuple, replace
 
+from rmqlb import MessageQueue, TopicRouteData
 from rmqlb.engine.allocate.rules import JAVA_CLASSES
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.assignment.assign import Members, owners_at_rest
@@ -15,8 +16,6 @@ from rmqlb.engine.plan.changes import Changes, NewBroker, QueueCount, change_mem
 from rmqlb.engine.plan.rebalance import Side, plan_rebalance
 from rmqlb.model.diff import GroupDiff, SnapshotDiff
 from rmqlb.model.group import Connection, ConsumerGroup, MemberReport, MemberView, QueueState
-from rmqlb.model.message_queue import MessageQueue
-from rmqlb.model.route import TopicRouteData
 from rmqlb.model.snapshot import ClusterSnapshot, Everything, RouteSighting, Unread
 from rmqlb.views.diff import diff_report
 from tests.support.builders import HERE, route
@@ -41,15 +40,11 @@ def group(
 ) -> ConsumerGroup:
     found = owners_at_rest(routes, Members(tuple(ids), strategy)) if owners is None else owners
     return ConsumerGroup(
-        name,
-        HERE,
-        consume_type="CONSUME_PASSIVELY",
-        message_model="CLUSTERING",
-        topics=tuple(each.topic for each in routes),
-        views=(MemberView(tuple(Connection(each) for each in ids), HERE),),
+        name, HERE, consume_type="CONSUME_PASSIVELY", message_model="CLUSTERING",
+        topics=tuple(each.topic for each in routes), views=(MemberView(tuple(Connection(each) for each in ids), HERE),),
         queues={queue: QueueState(frozenset(own), 1000, 1000 - lag) for queue, own in found.items()},
         reports={each: MemberReport(each, strategy_class=CLASSES[strategy]) for each in ids} if reported else {},
-    )
+    )  # fmt: skip
 
 
 def cluster(*groups: ConsumerGroup, routes: Sequence[TopicRouteData]) -> ClusterSnapshot:
@@ -300,9 +295,7 @@ def test_the_change_of_a_plan_explains_moves(routes: list[TopicRouteData], ids: 
     moves = [(topic, move.broker_name, move.queue_id, move.change) for topic, move in changed]
     assert {(*astuple(queue.queue), queue.change) for queue in queues} == {*moves}
     asked = {
-        "consumers": changes.add or changes.remove,
-        "strategy": changes.to_strategy,
-        "routes": changes.touches_route,
-    }
+        "consumers": changes.add or changes.remove, "strategy": changes.to_strategy, "routes": changes.touches_route,
+    }  # fmt: skip
     kinds = {kind for kind, change in asked.items() if change}
     assert all(queue.how == "predicted" and set(queue.causes) <= kinds for queue in queues)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from rmqlb import DataError, TopicRouteData, UsageError
+from rmqlb import DataError, MessageQueue, TopicRouteData, UsageError
 from rmqlb.engine.assignment.assign import Members, minimum_moves, spread
 from rmqlb.engine.plan.changes import (
     Changes,
@@ -20,7 +20,6 @@ from rmqlb.engine.plan.changes import (
 )
 from rmqlb.engine.plan.rebalance import Side, compare, over_places, plan_rebalance
 from rmqlb.model.group import QueueState, States
-from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.owners import QueuesPerConsumer, Spread
 from rmqlb.model.plan import ConsumerPlan, MovedRange, ObservedOwners, RebalancePlan
 from rmqlb.model.route import BrokerData, TopicQueueMappingInfo

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from rmqlb import RmqlbError, UsageError
+from rmqlb import DataError, MessageQueue, QueueData, RmqlbError, TopicRouteData, UsageError
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.assignment.assign import Members, assign
 from rmqlb.engine.plan_rollout.plan import (
@@ -32,12 +32,9 @@ from rmqlb.engine.plan_rollout.stages import (
     rollout_model,
     total_overlap,
 )
-from rmqlb.errors import DataError
 from rmqlb.model.group_scenario import SECOND_US, GroupScenario
-from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.plan import MixedStage, Rollout, RolloutChoice
 from rmqlb.model.result import Meta, with_meta
-from rmqlb.model.route import QueueData, TopicRouteData
 from rmqlb.model.snapshot import ClusterSnapshot
 from rmqlb.views.plan_rollout import rollout_report
 from tests.support.builders import route

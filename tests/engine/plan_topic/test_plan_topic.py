@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from rmqlb import BrokerData, DataError, QueueData, TopicRouteData, UsageError
 from rmqlb.engine.plan.changes import Changes, NewBroker, QueueCount, change_routes
 from rmqlb.engine.plan.rebalance import Side, plan_rebalance
 from rmqlb.engine.plan_topic import (
@@ -22,11 +23,9 @@ from rmqlb.engine.plan_topic import (
 )
 from rmqlb.engine.send.sdk import sdk
 from rmqlb.engine.send.select_queue import key_queues
-from rmqlb.errors import DataError, UsageError
 from rmqlb.model.group import ConsumerGroup, QueueState, Seen
 from rmqlb.model.message_queue import MessageQueue, QueueName
 from rmqlb.model.plan_topic import Step, TopicChangePlan, WaitFor, WaitKind
-from rmqlb.model.route import BrokerData, QueueData, TopicRouteData
 from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting, Unread
 from tests.support.builders import HERE, group, queues, route, side
 from tests.support.mismatches import every_case
@@ -73,20 +72,17 @@ def test_an_expansion_reads_before_it_writes_and_a_shrinkage_drains_before_it_re
     assert found.steps[1].order_broken_ms == 30_000  # nothing is unread: the producers' polls alone
 
 
-def test_a_move_opens_the_new_cluster_before_it_closes_the_old_one() -> None:
+def test_a_move_opens_the_new_cluster_first_and_commands_change_the_order_configuration_and_keep_flags() -> None:
     known = BrokerData("new", "n", {0: "10.1.0.1:10911"})
     found = plan(topic((4, 4, 6)), TopicRequest(move_to_cluster="new"), known)
     new, old = "mqadmin updateTopic -b 10.1.0.1:10911 -t T -r 4 -w 4 -p ", "mqadmin updateTopic -b 10.0.0.1:10911 -t T "
     assert texts(found) == [[f"{new}4"], [], [f"{new}6", f"{old}-r 4 -w 4 -p 4"], [], [], [f"{old}-r 0 -w 0 -p 4"]]
     assert found.steps[2].uniform_share == 1.0
-
-
-def test_commands_change_the_order_configuration_keep_flags_of_units_and_quote_name_servers() -> None:
     found = plan(topic((4, 4, 6), (4, 4, 6), "b:4;a:4"), TopicRequest(queues=8, drain_brokers=("b",)))
     assert texts(found)[2][-1] == "mqadmin updateOrderConf -t T -m put -v a:8"
     assert not any("updateOrderConf" in text for text in (*texts(found)[0], *texts(found)[5]))
-    old, new = (replace(topic((4, 4, 6)), queue_datas=(QueueData("a", reads, 4, 6, 3),)) for reads in (4, 8))
-    text = commands_between(old, new, "h1:9876;h2:9876")[0].text
+    was, becomes = (replace(topic((4, 4, 6)), queue_datas=(QueueData("a", reads, 4, 6, 3),)) for reads in (4, 8))
+    text = commands_between(was, becomes, "h1:9876;h2:9876")[0].text
     assert text == "mqadmin updateTopic -n 'h1:9876;h2:9876' -b 10.0.0.1:10911 -t T -r 8 -w 4 -p 6 -u true -s true"
 
 

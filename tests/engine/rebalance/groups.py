@@ -2,12 +2,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from rmqlb.engine.assignment.assign import Members
-from rmqlb.engine.rebalance.simulate import simulate_group
+from rmqlb import Members, MessageQueue, TopicRouteData, simulate_group
 from rmqlb.engine.rebalance.timelines import EventLog, Hold, timelines
 from rmqlb.model.group_scenario import SECOND_US, Event, EventKind, GroupScenario
-from rmqlb.model.message_queue import MessageQueue
-from rmqlb.model.route import TopicRouteData
 from rmqlb.model.simulate_rebalance import QueueTimeline, RebalanceResult, Takeover
 from tests.support.builders import route
 

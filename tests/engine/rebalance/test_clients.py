@@ -4,13 +4,11 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from rmqlb.engine.assignment.assign import Members
+from rmqlb import Members, UsageError, simulate_group
 from rmqlb.engine.kernel import Steps
 from rmqlb.engine.rebalance.consumer import Client
 from rmqlb.engine.rebalance.environment import GroupEnvironment, NameServer, Shares
 from rmqlb.engine.rebalance.reported_clients import consumer_types
-from rmqlb.engine.rebalance.simulate import simulate_group
-from rmqlb.errors import UsageError
 from rmqlb.model.group import Connection, ConsumerGroup, ConsumerType, MemberReport, MemberView, QueueState, Seen
 from rmqlb.model.group_scenario import SECOND_US, Event, GroupScenario, Timers
 from rmqlb.model.route import BrokerData, QueueData, TopicQueueMappingInfo, TopicRouteData
@@ -184,9 +182,7 @@ def run(env: GroupEnvironment) -> None:
     (False, False, False, 0),  # the broker's process has ended
     (True, True, False, Timers().rpc_timeout_us),  # its machine
 ])  # fmt: skip
-def test_requests_need_time_to_connect_or_fail(
-    connected: bool, silent: bool | None, arrives: bool, after_us: int
-) -> None:
+def test_requests_need_time_to_connect(connected: bool, silent: bool | None, arrives: bool, after_us: int) -> None:
     env, client = lone_client(latency_us=0)
     (broker,) = client.connections.addresses
     if not connected:

@@ -4,6 +4,7 @@ from typing import Any
 import pytest
 from msgspec.structs import astuple, replace
 
+from rmqlb import DataError, Event, MessageQueue, QueueData, TopicRouteData, UsageError
 from rmqlb.engine.conditions import parse_condition
 from rmqlb.engine.plan.changes import Changes, NewBroker, QueueCount, change_route
 from rmqlb.engine.plan.rebalance import Side, plan_rebalance
@@ -28,12 +29,8 @@ from rmqlb.engine.rebalance.start_offsets import (
     with_starts,
 )
 from rmqlb.engine.rebalance.timelines import EventLog, Hold
-from rmqlb.errors import DataError, UsageError
 from rmqlb.model.group import ConsumerGroup, MemberReport, QueueState, States
-from rmqlb.model.group_scenario import Event
-from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.plan import RebalancePlan, Rollout
-from rmqlb.model.route import QueueData, TopicRouteData
 from rmqlb.model.simulate_rebalance import GroupFigures, GroupTrials, Interval, OwnerState, QueueTimeline
 from rmqlb.model.snapshot import OffsetQuestion
 from tests.engine.rebalance.groups import QUEUE, again, at, hold, read, simulate, spans

@@ -6,15 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from rmqlb import BrokerData, MessageQueue, QueueData, TopicRouteData
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.conditions import parse_condition
 from rmqlb.engine.record.compare import FIGURES, Expected, compared, judged, placed, planned, simulated
 from rmqlb.engine.record.follow import Follower, lines_of, sample_of
 from rmqlb.model.group import ConsumerGroup, QueueState
-from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.plan import Move, TopicPlan
 from rmqlb.model.recording import ConvergedBy, Ended, GroupSample, QueueRecording, Recording, RecordingComparison
-from rmqlb.model.route import BrokerData, QueueData, TopicRouteData
 from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting, Unread
 from tests.support.builders import HERE, group, queues
 from tests.support.group_builders import timeline
@@ -42,15 +41,12 @@ def look(
     given = None if predicted is None else _held(predicted)
     there = tuple(queues(4 if queues_there is None else queues_there))
     return GroupSample(
-        T0 + round(seconds * 1000) - took_ms,
-        T0 + round(seconds * 1000),
-        owned=held,
+        T0 + round(seconds * 1000) - took_ms, T0 + round(seconds * 1000), owned=held,
         unanswered=dict.fromkeys(silent.split(), "timed out"),
-        listed=frozenset(held.keys() | set(silent.split())) if lists else None,
-        routes={"T": there},
+        listed=frozenset(held.keys() | set(silent.split())) if lists else None, routes={"T": there},
         predicted=None if given is None else {q: tuple(sorted(i for i in given if q in given[i])) for q in there},
         strategy=None if given is None else "AVG",
-    )
+    )  # fmt: skip
 
 
 def failed(seconds: float, reason: str = "it does not answer") -> GroupSample:
@@ -209,9 +205,7 @@ SETTLED = look(0, "a:01 b:23"), look(1, "a:01 b:23")
     # unassigned, duplicate and unknown owners
     *(((*SETTLED, last), None) for last in (look(2, "a:01 b:2"), look(2, "a:012 b:23"), failed(2), look(2, "a:01 b:23", lists=False))),
 ])  # fmt: skip
-def test_converged_is_as_predicted_in_two_looks_or_unchanged(
-    looks: tuple[GroupSample, ...], converged: str | None
-) -> None:
+def test_converged_is_as_predicted_twice_or_unchanged(looks: tuple[GroupSample, ...], converged: str | None) -> None:
     assert followed(*looks).converged() == converged
 
 
@@ -286,9 +280,7 @@ def longest(flags: list[bool]) -> int:
 
 
 @given(truths())
-def test_every_true_change_lies_in_its_interval_and_the_true_gaps_within_their_bounds(
-    truth: tuple[Toggles, tuple[GroupSample, ...]],
-) -> None:
+def test_true_changes_and_gaps_are_within_their_bounds(truth: tuple[Toggles, tuple[GroupSample, ...]]) -> None:
     toggles, looks = truth
     recording, follower = recorded(looks), Follower("g", 1000)
     lines = [line for each in looks for line in follower.add(each) if line.change in ("gained", "lost")]

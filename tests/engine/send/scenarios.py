@@ -1,7 +1,6 @@
 from typing import Any
 
-from rmqlb import Failure, Reaction, SendReport, SendScenario, simulate_send
-from rmqlb.model.route import TopicRouteData
+from rmqlb import Failure, Reaction, SendReport, SendScenario, TopicRouteData, simulate_send
 from tests.support.builders import route
 
 S = 1_000_000

@@ -22,17 +22,14 @@ from rmqlb.engine.send.java_producer import JavaProducer
 from rmqlb.engine.send.simulate import producer_of
 from rmqlb.model.send_scenario import STATUSES
 from tests.support.builders import route
-from tests.support.mismatches import every_case
-from tests.support.vectors import FOLDER
+from tests.support.mismatches import FOLDER, every_case
 
 Row = dict[str, Any]
 
 FAILING, OTHERS = "a", ("b", "c")
 RETRIES = 2
 TRIALS = 5
-NOT_MODELLED = {
-    "hangs up": "a connection that is closed while its answer is awaited: the client notes it at once since 5.1.3"
-}
+NOT_MODELLED = {"hangs up": "closed while its answer is awaited: the client notes it at once since 5.1.3"}
 """Reactions that no scenario can ask for, and why: their rows are not compared."""
 ROWS, NOT_COMPARED = 301, 8
 
@@ -74,20 +71,13 @@ def scenario(row: Row, **more: Any) -> SendScenario:
     brokers = (FAILING, *OTHERS) if row["everywhere"] else (FAILING,)
     failures = () if reacts is None else tuple(Failure(name, reacts) for name in brokers)
     known = {
-        "sendMsgTimeout": "timeout_ms",
-        "sendMsgMaxTimeoutPerRequest": "timeout_per_request_ms",
-        "retryAnotherBrokerWhenNotStoreOK": "retry_not_store_ok",
-        "startDetectorEnable": "detector",
-    }
+        "sendMsgTimeout": "timeout_ms", "sendMsgMaxTimeoutPerRequest": "timeout_per_request_ms",
+        "retryAnotherBrokerWhenNotStoreOK": "retry_not_store_ok", "startDetectorEnable": "detector",
+    }  # fmt: skip
     given: dict[str, Any] = {
-        "mode": row["mode"],
-        "latency_fault": row["latencyFault"],
-        "messages": 1,
-        "rate": Fraction(1),
-        "retries": RETRIES,
-        "start_at": 3,
-        "failures": failures,
-    }
+        "mode": row["mode"], "latency_fault": row["latencyFault"], "messages": 1, "rate": Fraction(1),
+        "retries": RETRIES, "start_at": 3, "failures": failures,
+    }  # fmt: skip
     return SendScenario(row["version"], **given | {known[name]: value for name, value in settings.items()} | more)
 
 
@@ -121,15 +111,11 @@ class Simulated:
         item = self.items.get(FAILING)
         return {
             "attempts": [list(pair) for pair in zip(self.names(picked), map(self.seen, picked), strict=True)],
-            "received": self.names(self.received()),
-            "outcome": outcome,
-            "responseCode": response_code,
-            "cause": cause,
-            "text": self.text(),
-            "isolatedMs": self.isolated.get(FAILING, 0),
+            "received": self.names(self.received()), "outcome": outcome, "responseCode": response_code, "cause": cause,
+            "text": self.text(), "isolatedMs": self.isolated.get(FAILING, 0),
             "othersIsolatedMs": max(self.isolated.get(name, 0) for name in OTHERS),
             "reachable": None if item is None or self.facts["version"] == "4.9.7" else item.reachable,
-        }
+        }  # fmt: skip
 
     def end(self) -> tuple[str, int | None, str | None]:
         mode = self.facts["mode"]
@@ -184,9 +170,7 @@ class Simulated:
 
 
 def named(row: Row) -> str:
-    settings = [
-        f"{name}={value}" for name, value in row["settings"].items() if (name, value) != ("sendMsgTimeout", 3000)
-    ]
+    settings = [f"{key}={value}" for key, value in row["settings"].items() if (key, value) != ("sendMsgTimeout", 3000)]
     where = ["everywhere"] * row["everywhere"] + ["fault"] * row["latencyFault"]
     return "-".join([row["version"], row["mode"], row["reaction"], *where, *settings])
 

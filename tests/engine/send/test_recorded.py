@@ -25,7 +25,7 @@ from rmqlb.model.route import BrokerData, QueueData, TopicRouteData
 from rmqlb.model.send_scenario import STATUSES, Selector
 from tests.engine.send.scenarios import ERROR, READ_ONLY, REFUSED, THREE, TIMEOUT, TWO, S, sent
 from tests.support.builders import route
-from tests.support.recorded_answers import assert_recorded
+from tests.support.mismatches import assert_recorded
 
 RECORDED = Path(__file__).with_name("recorded.json")
 NUMBER = 500

@@ -25,9 +25,7 @@ from rmqlb.errors import DataError, RmqlbError, UsageError
 from rmqlb.model.route import BrokerData, QueueData, TopicQueueMappingInfo, TopicRouteData
 from tests.engine.send.scenarios import REFUSED, TWO, UNSAFE, sent
 from tests.support.builders import route
-from tests.support.mismatches import every_case
-from tests.support.recorded_answers import assert_recorded
-from tests.support.vectors import vectors
+from tests.support.mismatches import assert_recorded, every_case, vectors
 
 VECTORS = list(vectors("producers"))
 PAIR = [MessageQueue("T", broker, number) for broker in "ab" for number in range(2)]
@@ -158,16 +156,12 @@ def test_versions_are_those_that_were_read_or_assumed(text: str, mirrors: str, a
     assert (sdk(text).profile.mirrors, sdk(text).assumed) == (mirrors, assumed)
 
 
-ROUTE = TopicRouteData(
-    "T",
-    (QueueData("b", 3, 2, 6), QueueData("a", 1, 2, 6), QueueData("c", 1, 1, 4), QueueData("d", 2, 2, 6)),
-    (
-        BrokerData("x", "a", {0: "192.0.2.1:10911", 1: "192.0.2.2:10911"}),
-        BrokerData("x", "b", {0: "192.0.2.3:10911"}),
-        BrokerData("x", "c", {0: "192.0.2.4:10911"}),
-        BrokerData("x", "d", {1: "192.0.2.5:10911"}),
-    ),
-)
+ROUTE = TopicRouteData("T", (QueueData("b", 3, 2, 6), QueueData("a", 1, 2, 6), QueueData("c", 1, 1, 4), QueueData("d", 2, 2, 6)), (
+    BrokerData("x", "a", {0: "192.0.2.1:10911", 1: "192.0.2.2:10911"}),
+    BrokerData("x", "b", {0: "192.0.2.3:10911"}),
+    BrokerData("x", "c", {0: "192.0.2.4:10911"}),
+    BrokerData("x", "d", {1: "192.0.2.5:10911"}),
+))  # fmt: skip
 """Brokers out of order, one with a slave, one that is read-only, one without a master, and other counts to read."""
 
 

@@ -24,8 +24,7 @@ from rmqlb.model.send_scenario import HOST_LOSS_US, Latency, Selector
 from rmqlb.model.simulate_send import BrokerTally
 from tests.engine.send.scenarios import ERROR, READ_ONLY, REFUSED, SLOW, TIMEOUT, TWO, UNSAFE, S, sent
 from tests.support.builders import route
-from tests.support.mismatches import every_case
-from tests.support.recorded_answers import assert_recorded
+from tests.support.mismatches import assert_recorded, every_case
 
 NOTHING = Latency("0", (0,))
 ENDLESS: dict[str, Any] = {"messages": None, "duration_us": 1}

@@ -8,18 +8,15 @@ from statistics import fmean
 import pytest
 from msgspec.structs import replace
 
-from rmqlb import UsageError, simulate_send, simulate_trials
+from rmqlb import DataError, MessageQueue, UsageError, simulate_send, simulate_trials
 from rmqlb.engine.conditions import parse_condition
 from rmqlb.engine.send.findings import SEND_FIGURES, try_on
 from rmqlb.engine.send.trials import estimate, quantile, student, wilson
-from rmqlb.errors import DataError
-from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.send_scenario import Failure, Latency, Moment, Selector, SendScenario
 from rmqlb.model.simulate_send import Estimate
 from tests.engine.send.scenarios import REFUSED, TIMEOUT
 from tests.support.builders import route
-from tests.support.mismatches import every_case
-from tests.support.recorded_answers import assert_recorded
+from tests.support.mismatches import assert_recorded, every_case
 
 THREE = route(a=4, b=4, c=4)
 SAMPLES = Latency("samples", (500, 1000, 4000))
@@ -106,9 +103,7 @@ def test_named_trials_are_as_recorded(request: pytest.FixtureRequest) -> None:
         **{f"a message, seed {seed}": simulate_trials(route(a=1, b=1), replace(one, seed=seed), 2) for seed in (0, 2)},
     }  # fmt: skip
     fields = ("lost_share", "lost_messages", "losing_trials", "messages", "shares")
-    answers = {
-        name: [f"{field}: {digits(getattr(report, field))}" for field in fields] for name, report in named.items()
-    }
+    answers = {name: [f"{key}: {digits(getattr(report, key))}" for key in fields] for name, report in named.items()}
     assert_recorded(Path(__file__).with_name("trials.txt"), answers, request)
 
 
@@ -135,21 +130,15 @@ def test_students_t_is_that_of_the_tables_and_its_expansion_has_four_terms() -> 
         assert student(degrees, confidence=erf(sqrt(2))) == pytest.approx(expected, rel=1e-12)
 
 
-def test_wilsons_interval_to_the_digit() -> None:
-    """z² / n is 0.384146; √(0.25 × 0.384146 + 0.384146² / 4) / 1.384146 = 0.263407."""
+def test_intervals_are_those_of_wilson_and_student_and_quantiles_are_values_that_occurred() -> None:
+    # z² / n is 0.384146; √(0.25 × 0.384146 + 0.384146² / 4) / 1.384146 = 0.263407.
     half = wilson(5, 10)
     assert (half.low, half.high) == pytest.approx((0.236593, 0.763407), abs=1e-6)
     assert (wilson(0, 7).low, wilson(7, 7).high) == (0.0, 1.0)
     other = wilson(5, 10, confidence=0.99)  # z = 2.575829: z² / n is 0.663490
     assert (other.low, other.high) == pytest.approx((0.184234, 0.815766), abs=1e-5)
-
-
-def test_equal_values_have_no_spread_and_close_values_lose_no_digits() -> None:
     assert estimate([0.1] * 1000, 1.0) == Estimate(0.1, 0.1, 0.1)
     close = estimate([1e9, 1e9 + 1e-3])
     assert close.high - close.low == pytest.approx(2 * 12.706 * 0.0005, rel=1e-3)
-
-
-def test_quantiles_are_values_that_occurred() -> None:
     counts = Counter({10: 50, 20: 45, 30: 5})
     assert [quantile(counts, share) for share in (0.5, 0.51, 0.95, 0.951, 1)] == [10, 20, 20, 30, 30]

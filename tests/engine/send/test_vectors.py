@@ -6,18 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rmqlb import UsageError, select_by_machine_room, select_by_random
+from rmqlb import MessageQueue, SendScenario, UsageError, select_by_hash, select_by_machine_room, select_by_random
 from rmqlb.engine.send.cluster import Cluster
 from rmqlb.engine.send.fault import FaultStrategy, MQFaultStrategy, TopicPublishInfo
 from rmqlb.engine.send.java import MASK, JavaRandom, hash_code, map_order
 from rmqlb.engine.send.profile import profile_of
-from rmqlb.engine.send.queues import select_by_hash
-from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.route import QueueData, TopicRouteData
-from rmqlb.model.send_scenario import SendScenario
 from tests.support.builders import queues
-from tests.support.mismatches import every_case
-from tests.support.vectors import vectors
+from tests.support.mismatches import every_case, vectors
 
 
 def queues_of(vector: dict[str, Any]) -> list[MessageQueue]:
@@ -70,9 +66,7 @@ VERSIONS = (
 def replayed(vector: dict[str, Any]) -> dict[str, Any]:
     profile = profile_of(vector["version"])
     perms = vector.get("perm", {})
-    datas = tuple(
-        QueueData(name, number, number, perms.get(name, 6)) for name, number in vector["writeQueueNums"].items()
-    )
+    datas = tuple(QueueData(name, n, n, perms.get(name, 6)) for name, n in vector["writeQueueNums"].items())
     cluster = Cluster(TopicRouteData("T", datas, ()), SendScenario(vector["version"]), profile, 1, 0)
     write_queues = cluster.write_queue_nums
     info = TopicPublishInfo([MessageQueue(*queue) for queue in vector["mqs"]], vector["index"], write_queues)

@@ -20,8 +20,7 @@ from rmqlb.engine.plan.rebalance import Side, plan_rebalance
 from rmqlb.engine.size_group.sizes import future_ids
 from rmqlb.model.size_group import GroupSize
 from tests.support import builders
-from tests.support.mismatches import every_case
-from tests.support.recorded_answers import assert_recorded
+from tests.support.mismatches import assert_recorded, every_case
 
 Topics = Sequence[Sequence[MessageQueue]]
 Work = Mapping[MessageQueue, float]
@@ -55,9 +54,7 @@ def own(strategy: str, topics: Topics, client_ids: Sequence[str], work: Work | N
     return Own(numbers, max(busy.values()), of_queues.count(0), sum(number > 1 for number in of_queues))
 
 
-def all_fails(
-    strategy: str, topics: Topics, client_ids: Sequence[str], limits: SizeLimits, **settings: Any
-) -> set[str]:
+def failing(strategy: str, topics: Topics, client_ids: Sequence[str], limits: SizeLimits, **settings: Any) -> set[str]:
     """What does not hold, after losses too; of each loss of consumers and each of a broker."""
 
     def fails(topics: Topics, client_ids: Sequence[str]) -> set[str]:
@@ -102,17 +99,11 @@ def ids(number: int, seed: int = 0) -> list[str]:
     return [f"10.0.{drawn.randrange(256)}.{place}@{drawn.randrange(10**5)}" for place in range(number)]
 
 
-topics = st.lists(
-    st.dictionaries(st.sampled_from(["a", "b", "c"]), st.integers(1, 9), min_size=1), min_size=1, max_size=4
-)
+topics = st.lists(st.dictionaries(st.sampled_from("abc"), st.integers(1, 9), min_size=1), min_size=1, max_size=4)
 limits_of = st.builds(
-    SizeLimits,
-    max_imbalance=st.none() | st.sampled_from([1.0, 1.1, 1.25, 1.5, 2.0]),
-    no_idle=st.booleans(),
-    survive=st.integers(0, 2),
-    survive_broker=st.booleans(),
-    share=st.sampled_from([0.5, 1.0]),
-)
+    SizeLimits, max_imbalance=st.none() | st.sampled_from([1.0, 1.1, 1.25, 1.5, 2.0]), no_idle=st.booleans(),
+    survive=st.integers(0, 2), survive_broker=st.booleans(), share=st.sampled_from([0.5, 1.0]),
+)  # fmt: skip
 
 
 @given(
@@ -138,7 +129,7 @@ def test_random_groups_equal_brute_force(
     assert len(trials) == (found.trials or 1)
     for point in found.curve:
         joined = [each[: point.consumers] for each in trials]
-        of_trials = [all_fails(strategy, queues_of(routes), each, limits, **its) for each in joined]
+        of_trials = [failing(strategy, queues_of(routes), each, limits, **its) for each in joined]
         assert point.share == of_trials.count(set()) / len(trials)
         assert point.satisfied == (point.share >= limits.share)
         owned = [own(strategy, queues_of(routes), each, work, **its) for each in joined]
@@ -152,9 +143,7 @@ def test_random_groups_equal_brute_force(
         assert limits.share < 1 or set(point.fails) >= set().union(*of_trials) - missed
         if point.after_loss is not None and limits.survive == 1 and point.consumers > 1:
             left = [[[i for i in each if i != lost] for lost in each] for each in joined]
-            worst = [
-                max(own(strategy, queues_of(routes), some, **its).imbalance or 0 for some in each) for each in left
-            ]
+            worst = [max(own(strategy, queues_of(routes), one, **its).imbalance or 0 for one in each) for each in left]
             assert point.after_loss.imbalance == sorted(worst)[at]
     allowed = tuple(point.consumers for point in found.curve if point.satisfied)
     assert found.replica_counts.allowed == allowed
@@ -204,12 +193,8 @@ def named_sizes() -> Iterator[tuple[str, GroupSize]]:
     work = dict(zip(queues, (0.1, 0.1, 0.1, 0.9), strict=True))
     for strategy in WITHOUT_SETTINGS:
         more = {
-            "limits": SizeLimits(max_utilisation=0.8),
-            "strategies": (strategy,),
-            "work": work,
-            "trials": 3,
-            "most": 3,
-        }
+            "limits": SizeLimits(max_utilisation=0.8), "strategies": (strategy,), "work": work, "trials": 3, "most": 3,
+        }  # fmt: skip
         for orderly, threads in ((False, 20), (True, 20), (True, 1)):  # an orderly group has a thread for each queue
             found = sized(four, orderly=orderly, threads=threads, **more)
             yield f"{strategy}, {threads} threads{', orderly' * orderly}", found
@@ -308,9 +293,7 @@ def test_the_queues_of_a_lost_host_go_where_the_ring_sends_them() -> None:
     more: dict[str, Any] = {"limits": limits, "present": ON_HOSTS, "strategies": ("CONSISTENT_HASH",), "trials": 3}
     loss = sized(topic, most=4, **more).curve[3].after_host_loss
     id_sets = future_ids("CONSISTENT_HASH", Settings(), SizeQuestion(consumers=(1, 4), **more), 4)
-    left = [
-        [each for each, at in zip(ids, (A, B, A, A), strict=True) if at != gone] for ids in id_sets for gone in (A, B)
-    ]
+    left = [[i for i, at in zip(ids, (A, B, A, A), strict=True) if at != gone] for ids in id_sets for gone in (A, B)]
     expected = [own("CONSISTENT_HASH", queues_of([topic]), client_ids).imbalance or 0 for client_ids in left]
     assert loss is not None
     assert loss.imbalance == max(expected)

@@ -4,14 +4,13 @@ from datetime import date
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from rmqlb import BrokerData, MessageQueue, QueueData, TopicRouteData
 from rmqlb.engine.allocate.rules import RULES
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.sweep_failures.cases import Failure, ZoneRule, cluster_of
 from rmqlb.engine.sweep_failures.sweep import SweepRequest, sweep_snapshot
 from rmqlb.model.group import ConsumerGroup, MemberReport, QueueState
-from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.policy import LIMITS, Limit, Policy, Rule
-from rmqlb.model.route import BrokerData, QueueData, TopicRouteData
 from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting
 from rmqlb.model.sweep_failures import LOSS_KINDS, FailureSweep
 from tests.support.builders import HERE, group
@@ -26,12 +25,10 @@ GROUP_LIMITS = {
 TOPIC_LIMITS = {"writableBrokers": 1, "minBrokers": 2, "missingMasters": 0}
 
 
-def policy(
-    about_groups: Mapping[str, float] = GROUP_LIMITS, about_topics: Mapping[str, float] = TOPIC_LIMITS
-) -> Policy:
+def policy(of_groups: Mapping[str, float] = GROUP_LIMITS, of_topics: Mapping[str, float] = TOPIC_LIMITS) -> Policy:
     rules = [
         Rule(name, LIMITS[next(iter(limits))].about, ("*",), tuple(Limit(*each) for each in limits.items()))
-        for name, limits in (("groups", about_groups), ("topics", about_topics))
+        for name, limits in (("groups", of_groups), ("topics", of_topics))
         if limits
     ]
     return Policy("p.yaml", tuple(rules))
@@ -63,11 +60,9 @@ def consumers(
 
 def cluster(groups: Sequence[ConsumerGroup], routes: Sequence[TopicRouteData]) -> ClusterSnapshot:
     return ClusterSnapshot(
-        "test",
-        "a test",
-        routes={each.topic: RouteSighting(each, HERE) for each in routes},
+        "test", "a test", routes={each.topic: RouteSighting(each, HERE) for each in routes},
         groups={each.group: each for each in groups},
-    )
+    )  # fmt: skip
 
 
 def zones(snapshot: ClusterSnapshot) -> tuple[ZoneRule, ...]:
