@@ -16,6 +16,7 @@ from rmqlb.errors import UsageError
 from rmqlb.model.simulate_receive import (
     MOST_BATCH,
     MOST_LOOPS,
+    MOST_PERCENT,
     MOST_RECEIVE_TRIALS,
     MOST_RECEIVED,
     MOST_RECEIVERS,
@@ -109,6 +110,8 @@ class ReceiveOptions(SettingsOptions):
         "NAME:QUEUES", "Broker and its readable queues; repeatable. Brokers replace the source's route."
     )
     broker_version: str = setting("broker-version")
+    priority_factor: Text = setting("priority-factor")
+    priority_retry: str = setting("priority-retry")
     type: str = _group(
         "simple|push|pop",
         "Consumer type: gRPC simple, gRPC push, or pop. A SimpleConsumer or a PushConsumer uses a Proxy; pop is a "
@@ -186,7 +189,15 @@ class ReceiveOptions(SettingsOptions):
             crashes=self._crashes(),
             seed=self.seed,
             broker_version=self.broker_version,
+            priority_factor=self._percent("priority-factor", self.priority_factor),
+            priority_retry_percent=self._percent("priority-retry", self.priority_retry) or 0,
         )
+
+    @staticmethod
+    def _percent(name: str, text: str | None) -> int | None:
+        from rmqlb.verbs.amounts import count, read_setting
+
+        return None if text is None else read_setting(name, count, text, MOST_PERCENT, 0)
 
     def _crashes(self) -> tuple[Crash, ...]:
         from rmqlb.verbs.amounts import count, duration_us

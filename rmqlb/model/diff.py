@@ -163,10 +163,7 @@ class DiffSummary(Struct, frozen=True, rename="camel"):
     queues_removed: Annotated[int, Figure("queues that a group no longer has")]
     pending: Annotated[int, Figure("queues on their way to the owners that the changes give them")]
     unexplained: Annotated[int, Figure("queues whose new owners no change explains")]
-    lag_growth: Annotated[
-        int | None,
-        Figure("messages by which the lag grew in the groups in which it grew", unknown="when it is known of none"),
-    ]
+    lag_growth: Annotated[int | None, Figure("growth of the lag in groups where it grew", unknown="if known of none")]
     offsets_back: Annotated[int, Figure("queues whose consumer offset is lower than before")]
 
 

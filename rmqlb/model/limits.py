@@ -31,6 +31,7 @@ Milliseconds = Annotated[int, Meta(ge=0, le=LONGEST_MS)]
 Threshold = Annotated[int, Meta(ge=0, le=999_999_999)]  # milliseconds of a latency fault table
 Seed = Annotated[int, Meta(ge=-(2**63), le=2**64 - 1)]
 TrialNumber = Annotated[int, Meta(ge=0, le=10**9)]
+Priority = Annotated[int, Meta(ge=0, le=2**31 - 1)]  # of a message (`Message.setPriority`)
 JavaInt = Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)]
 GivenQueues = Annotated[int, Meta(ge=0, le=MOST_QUEUES_OF_A_BROKER - 1)]  # how many queues an event gives a broker
 UNITS_US = {"us": 1, "ms": 1000, "s": 1_000_000, "m": 60_000_000, "h": 3_600_000_000, "d": DAY_US}

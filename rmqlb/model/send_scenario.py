@@ -17,6 +17,7 @@ from rmqlb.model.limits import (
     JavaInt,
     Milliseconds,
     PositiveTime,
+    Priority,
     Seed,
     Threshold,
     Time,
@@ -113,6 +114,7 @@ class ProducerSettings(Struct, frozen=True, rename="camel"):
     retry_not_store_ok: Annotated[bool, "retryAnotherBrokerWhenNotStoreOK"] = False
     seed: Annotated[int, "random seed"] = 1
     sdk: Annotated[str, "whose producer, such as java, go or go-grpc@5.1.4"] = JAVA
+    priorities: Annotated[tuple[Priority | None, ...], "of the messages in turn, for brokers 5.4.0 and newer"] = ()
     proxy_mode: Annotated[ProxyMode, "how a gRPC Proxy runs: local (in brokers) or cluster (separately)"] = "local"
 
 

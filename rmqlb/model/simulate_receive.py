@@ -28,6 +28,9 @@ MOST_LOOPS = 1000
 MOST_RECEIVERS = 1000
 MOST_RECEIVED = 1_000_000
 MOST_RECEIVE_TRIALS = 1000
+MOST_PERCENT = PRIORITY_FACTOR = 100
+"""The default `priority.factor` of a group is the largest (`SubscriptionGroupAttributes`, 5.4.0)."""
+Percent = Annotated[int, Meta(ge=0, le=MOST_PERCENT)]
 
 
 class QueueRate(Struct, frozen=True):
@@ -57,6 +60,9 @@ class ReceiveScenario(Struct, frozen=True):
         rates: messages per second of queues, 0 for others; empty is so rare that each message finds every receive idle.
         messages: number of measured messages; None is as many as fit `duration_us`.
         duration_us: later messages do not count; None is without limit.
+        priority_factor: `priority.factor` of the group, the percentage of receives by priority; None for a topic of
+            another type than PRIORITY.
+        priority_retry_percent: `popFromRetryProbabilityForPriority`, of receives by priority instead of 20.
     """
 
     client: ReceiveClient = "simple"
@@ -76,6 +82,8 @@ class ReceiveScenario(Struct, frozen=True):
     crashes: Annotated[tuple[Crash, ...], Meta(max_length=MOST_RECEIVERS)] = ()
     seed: Annotated[Seed, "of all random parts"] = 1
     broker_version: Annotated[str, "whose rules the brokers follow"] = NEWEST
+    priority_factor: Percent | None = None
+    priority_retry_percent: Percent = 0
 
     @property
     def rare(self) -> bool:
@@ -237,6 +245,8 @@ class SimulatedReceivers(Struct, frozen=True, rename="camel"):
     messages: Annotated[int | None, "how many were to be measured; null for as many as the time has room for"]
     duration_ms: Annotated[float | None, "until when those arrive that are measured; null without limit"]
     seed: Annotated[int, "of everything random"]
+    priority_factor: Annotated[int | None, "priority.factor of the group; null if the topic's type is not PRIORITY"]
+    priority_retry_percent: Annotated[int, "popFromRetryProbabilityForPriority of the brokers"]
 
 
 class ReceiveReport(Result, frozen=True):

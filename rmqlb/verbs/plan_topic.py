@@ -16,14 +16,14 @@ from rmqlb.errors import DataError, UsageError
 from rmqlb.model.group_scenario import CONSUME_FROM_LAST_OFFSET
 from rmqlb.model.plan_topic import StepCheck, TopicChangePlan
 from rmqlb.model.result import INFO, Finding, Meta, Progress, counted, named, no_progress, with_meta
-from rmqlb.model.route import MASTER_ID, BrokerData
+from rmqlb.model.route import BrokerData
 from rmqlb.model.send_scenario import ProxyMode
 from rmqlb.model.snapshot import ClusterSnapshot, Everything, Wanted
 from rmqlb.verbs import parse as values
 from rmqlb.verbs.amounts import one_of
 from rmqlb.verbs.parse import names_of, texts_of
 from rmqlb.verbs.selection import select
-from rmqlb.verbs.source import AnySource, Earlier, Reader, ask_route, ask_starts, earlier, reader
+from rmqlb.verbs.source import AnySource, Earlier, Reader, ask_route, ask_starts, ask_type, earlier, reader
 from rmqlb.verbs.strategies import Strategies
 
 MESSAGE_TYPES = ("NORMAL", "FIFO", "DELAY", "TRANSACTION", "MIXED", "PRIORITY", "LITE")
@@ -136,8 +136,7 @@ def _message_type(typed: str | None, routes: Routes, reader: Reader) -> tuple[st
     new = [data.broker_name for data in routes.target.queue_datas if data.broker_name not in has]
     if typed is not None or not new:
         return typed, []
-    masters = (broker.broker_addrs.get(MASTER_ID) for broker in routes.now.broker_datas if broker.broker_name in has)
-    found = reader.open().ask_message_type(routes.now.topic, [address for address in masters if address is not None])
+    found = ask_type(reader, routes.now)
     if found is not None:
         return found, []
     text = f"message.type of topic {routes.now.topic} is unknown: updateTopic makes it NORMAL on {named(new)}"

@@ -8,6 +8,7 @@ from fractions import Fraction
 from msgspec.structs import replace
 
 from rmqlb.engine.simulate_receive import simulate_receive as engine
+from rmqlb.engine.simulate_receive.rules import broker_rules
 from rmqlb.engine.source_findings import sighting_findings, source_findings
 from rmqlb.errors import DataError, UsageError
 from rmqlb.model.group import Seen
@@ -16,11 +17,18 @@ from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.result import INFO, Finding, Meta, Progress, no_progress, with_meta
 from rmqlb.model.route import BrokerData, QueueData, TopicRouteData
 from rmqlb.model.send_scenario import Failure
-from rmqlb.model.simulate_receive import MOST_RECEIVED, SECOND_US, QueueRate, ReceiveReport, ReceiveScenario
+from rmqlb.model.simulate_receive import (
+    MOST_RECEIVED,
+    PRIORITY_FACTOR,
+    SECOND_US,
+    QueueRate,
+    ReceiveReport,
+    ReceiveScenario,
+)
 from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting, Wanted, suggestion
 from rmqlb.verbs.amounts import rate
 from rmqlb.verbs.parse import conditions, must_differ, named_topic, queue_number
-from rmqlb.verbs.source import Reader
+from rmqlb.verbs.source import Reader, ask_type
 
 _DEFAULT_MESSAGES = 1000
 _ASSUMED_RATE = Fraction(10)
@@ -50,11 +58,12 @@ def simulate_receive(
     receives that keep every wait within this time.
     """
     parsed = conditions(fail_on, engine.RECEIVE_FIGURES)
+    opened: Reader | None = None
     if not callable(source):
         snapshot = _given(source, topic or _GIVEN)
     else:
-        wanted = Wanted((named_topic(topic),), groups=False)
-        snapshot = source().fetch(wanted)
+        opened = source()
+        snapshot = opened.fetch(Wanted((named_topic(topic),), groups=False))
     route = snapshot.route(topic or _GIVEN)
     queues = engine.readable_queues(route)
     counts = Counter(queue.broker_name for queue in queues)
@@ -62,6 +71,7 @@ def simulate_receive(
     scenario = replace(scenario, failures=failures(list(counts), route.topic), rates=given)
     scenario, assumed = _lasting(scenario, queues)
     engine.check(route, scenario)
+    scenario, of_type = (scenario, ()) if opened is None else _with_type(scenario, route, opened)
     total = 0 if scenario.messages is None or scenario.duration_us is not None else scenario.messages
     report = engine.simulate_receive(
         route, scenario, trace=trace, progress=lambda done: progress("messages", done, max(total, done) if total else 0)
@@ -75,7 +85,7 @@ def simulate_receive(
     report = replace(report, conditions=tuple(engine.try_on_receive(condition, report) for condition in parsed))
     of_source = (*sighting_findings(snapshot.routes[route.topic]), *source_findings(snapshot))
     of_scenario = engine.receive_findings(scenario, list(counts.values()))
-    findings = (*of_source, *of_scenario, *assumed, *engine.ended_findings(report))
+    findings = (*of_source, *of_type, *of_scenario, *assumed, *engine.ended_findings(report))
     return with_meta(report, Meta(snapshot, findings))
 
 
@@ -125,6 +135,26 @@ def _place(about: str, option: str, queues: Sequence[MessageQueue], brokers: Seq
         raise UsageError(f"{option}: {broker} has no queue {int(number)} of topic {topic} to receive from")
     hint = suggestion("brokers", about, brokers)
     raise DataError(f"{option}: topic {topic} has no broker {about}", hint=hint, code="unknown-broker")
+
+
+def _with_type(
+    scenario: ReceiveScenario, route: TopicRouteData, reader: Reader
+) -> tuple[ReceiveScenario, tuple[Finding, ...]]:
+    """The scenario by priority if a broker reports the type PRIORITY, and what is assumed."""
+    has_priorities = broker_rules(scenario.broker_version).counts_down and not scenario.fifo
+    if scenario.priority_factor is not None or not has_priorities:
+        return scenario, ()
+    kind = ask_type(reader, route, most=1)
+    if kind is None:
+        text = f"message.type of topic {route.topic} is unknown, so receives ignore priorities"
+        text += "; for a PRIORITY topic, add --set priority-factor=100"
+    elif kind == "PRIORITY":
+        scenario = replace(scenario, priority_factor=PRIORITY_FACTOR)
+        text = f"topic {route.topic} has type PRIORITY, and priority.factor of the group is taken to be the default, "
+        text += f"{PRIORITY_FACTOR}; --set priority-factor changes it"
+    else:
+        return scenario, ()
+    return scenario, (Finding("assumed-priority", text, severity=INFO),)
 
 
 def _lasting(scenario: ReceiveScenario, queues: Sequence[MessageQueue]) -> tuple[ReceiveScenario, tuple[Finding, ...]]:

@@ -10,7 +10,7 @@ from msgspec import Struct
 from rmqlb.errors import DataError, UsageError
 from rmqlb.model.group import ConsumerGroup, States
 from rmqlb.model.result import Finding, Progress, Snapshot, counted, no_progress
-from rmqlb.model.route import TopicRouteData
+from rmqlb.model.route import MASTER_ID, TopicRouteData
 from rmqlb.model.snapshot import ClusterSnapshot, OffsetQuestion, Wanted
 from rmqlb.sources.source import NothingToAsk
 
@@ -146,6 +146,13 @@ def ask_route(source: Reader, topic: str) -> TopicRouteData | None:
         return source.fetch(Wanted((topic,))).route(topic)
     except DataError:
         return None
+
+
+def ask_type(source: Reader, route: TopicRouteData, most: int | None = None) -> str | None:
+    """The topic's `message.type`, which a route does not have; None if none of the first brokers reports it."""
+    listed = {data.broker_name for data in route.queue_datas}
+    addresses = (each.broker_addrs.get(MASTER_ID) for each in route.broker_datas if each.broker_name in listed)
+    return source.open().ask_message_type(route.topic, [address for address in addresses if address is not None][:most])
 
 
 def ask_starts(

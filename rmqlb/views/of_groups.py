@@ -89,23 +89,15 @@ def _tables(report: Report) -> tuple[Section, ...]:
 
 
 def _joined(parts: Sequence[tuple[str, Report]], kind: Section) -> Section:
-    found = [
-        (name, section)
-        for name, report in parts
-        for section in {each.name: each for each in _tables(report)}.values()
-        if section.name == kind.name
-    ]
-    keys = [column.key for column in kind.columns if all(column.key in _keys(section) for _, section in found)]
-    columns = tuple(column for column in kind.columns if column.key in keys)
-    rows: list[tuple[Cell, ...]] = []
-    for name, section in found:
-        places = [_keys(section).index(key) for key in keys]
-        rows += [(name, *(row[place] for place in places)) for row in section.rows]
+    tables = [(name, {each.name: each for each in _tables(report)}.get(kind.name)) for name, report in parts]
+    cells = [(name, _by_key(table)) for name, table in tables if table is not None]
+    columns = tuple(column for column in kind.columns if all(column.key in own for _, own in cells))
+    rows = ((name, *row) for name, own in cells for row in zip(*(own[column.key] for column in columns), strict=True))
     return replace(kind, columns=(_GROUP, *columns), rows=tuple(rows), heads=0, brief=None)
 
 
-def _keys(section: Section) -> list[str]:
-    return [column.key for column in section.columns]
+def _by_key(table: Section) -> dict[str, list[Cell]]:
+    return {column.key: [row[at] for row in table.rows] for at, column in enumerate(table.columns)}
 
 
 def _rows(parts: Sequence[tuple[str, Report]]) -> Rows | None:

@@ -3,9 +3,9 @@ from datetime import date
 
 from rmqlb.model.pipeline_result import PipelineResult
 from rmqlb.model.result import ERROR, counted
-from rmqlb.views.columns import Cell, Column
+from rmqlb.views.columns import Column
 from rmqlb.views.metrics import FLEET_FIGURES
-from rmqlb.views.report import Report, Section
+from rmqlb.views.report import Report, Section, section_of
 
 _NIGHT = (Column("What", "what"), Column("Number", "number", "number"))
 _QUARANTINE = (Column("File", "file"), Column("Reason", "reason", "prose"))
@@ -13,12 +13,12 @@ _QUARANTINE = (Column("File", "file"), Column("Reason", "reason", "prose"))
 
 def pipeline_report(result: PipelineResult) -> Report:
     verdict = result.verdict
-    rows: tuple[tuple[Cell, ...], ...] = ()
+    sections = []
     if verdict is not None:
         rows = (*((name, getattr(verdict, name)) for name in FLEET_FIGURES), ("silent", len(verdict.silent)))
-    rejected = tuple((each.file, each.reason) for each in result.quarantined)
-    sections = [Section("night", "Last night", _NIGHT, rows)] if rows else []
-    sections += [Section("quarantine", "Rejected documents", _QUARANTINE, rejected)] if rejected else []
+        sections.append(Section("night", "Last night", _NIGHT, rows))
+    if result.quarantined:
+        sections.append(section_of("quarantine", "Rejected documents", _QUARANTINE, result.quarantined))
     grave = ERROR if verdict is not None and verdict.is_violated else ""
     return Report("rmqlb/pipeline", result, tuple(_facts(result)), tuple(sections), grave=grave)
 

@@ -104,10 +104,8 @@ def _closing(plan: TopicChangePlan) -> Iterator[str]:
 
 
 def _steps_screen(plan: TopicChangePlan) -> Section:
-    columns = (_STEP, Column("what", "kind"))
-    rows = tuple((step.number, _KINDS[step.kind]) for step in plan.steps)
     blocks = tuple(_block(step) for step in plan.steps)
-    return Section("steps", "steps", columns, rows, audience="screen", blocks=blocks)
+    return Section("steps", "steps", (), (), audience="screen", blocks=blocks)
 
 
 def _block(step: Step) -> Block:

@@ -120,6 +120,8 @@ def _gravity(report: ReceiveReport) -> str:
 def _settings(report: ReceiveReport) -> tuple[str, ...]:
     s = report.scenario
     order = ", in order" if s.fifo else ""
+    if s.priority_factor is not None:
+        order = f", {s.priority_factor}% of receives by priority"
     consume = f", {duration(s.consume_ms)} per message" if s.consume_ms else ""
     if s.rate_per_second is None:
         rate = "messages rare enough to find all receives idle"

@@ -53,8 +53,8 @@ def _facts(sweep: model.FailureSweep) -> Iterator[str]:
     yield _verdict(sweep)
     numbers = Counter(loss.kind for loss in sweep.losses)
     kinds = ", ".join(counted(numbers[kind], kind) for kind in model.LOSS_KINDS if numbers[kind])
-    pairs = f" and {_many(c.pairs, 'pair')}" if sweep.most_losses > 1 else ""
-    yield f"  tried {c.tried:,} of {_many(c.all, 'case')}: {c.singles:,} single ({kinds}){pairs}"
+    pairs = f" and {counted(c.pairs, 'pair')}" if sweep.most_losses > 1 else ""
+    yield f"  tried {c.tried:,} of {counted(c.all, 'case')}: {c.singles:,} single ({kinds}){pairs}"
     if sweep.broken_already:
         more = f", and {len(sweep.broken_already) - 1} more" if len(sweep.broken_already) > 1 else ""
         yield f"  broken without any loss: {_breaks(sweep.broken_already[0])}{more}"
@@ -65,7 +65,7 @@ def _facts(sweep: model.FailureSweep) -> Iterator[str]:
 
 def _verdict(sweep: model.FailureSweep) -> str:
     c = sweep.cases
-    cases = _many(c.all, "case") if c.tried == c.all else f"{c.tried:,} tried cases"
+    cases = counted(c.all, "case") if c.tried == c.all else f"{c.tried:,} tried cases"
     if not c.broken:
         return f"none of {cases} breaks a limit"
     broken = f"{c.broken:,} of {cases} {'breaks' if c.broken == 1 else 'break'} a limit"
@@ -87,10 +87,6 @@ def _left_out(sweep: model.FailureSweep) -> Iterator[str]:
     for (limit, why), names_ in limits.items():
         hint = "; --orderly-group GLOB names groups that do" if limit == "withoutLock" else ""
         yield f"  {limit} unknown in some cases of {named(names_)}: {why}{hint}"
-
-
-def _many(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def _losses_text(losses: Sequence[model.Loss]) -> str:

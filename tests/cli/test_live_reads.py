@@ -140,6 +140,23 @@ def test_a_broker_says_the_type_of_a_topic(attributes: bytes, expected: str, ser
     assert "message-type-unknown" not in ran.stderr
 
 
+@pytest.mark.parametrize(
+    ("attributes", "factor", "finding"),
+    [(b'"message.type":"PRIORITY"', 100, "has type PRIORITY"), (b"", None, None), (None, None, "is unknown")],
+)
+def test_receives_follow_the_type_that_a_broker_reports(
+    attributes: bytes | None, factor: int | None, finding: str | None, servers: Servers
+) -> None:
+    for server in servers if attributes is not None else ():
+        server.answers[RequestCode.GET_TOPIC_CONFIG, "topic=OrderEvents"] = success(CONFIG % attributes)
+    ran = run("simulate-receive", *at(servers), "-t", "OrderEvents", "--messages", "5", "-o", "json")
+    value = json.loads(ran.stdout)
+    assert value["data"]["scenario"]["priorityFactor"] == factor
+    found = [each["message"] for each in value["findings"] if each["code"] == "assumed-priority"]
+    assert len(found) == (finding is not None)
+    assert finding is None or finding in found[0]
+
+
 SEND = ("simulate-send", "-o", "json", "--messages", "20", "-s")
 TEMPLATE = {
     "queueDatas": [{"brokerName": "broker-a", "readQueueNums": 8, "writeQueueNums": 8, "perm": 7}],

@@ -71,6 +71,7 @@ class SendOptions(SettingsOptions):
     send_timeout_per_request: Text = setting("send-timeout-per-request")
     retry_not_store_ok: bool = setting("retry-not-store-ok")
     exclude: Texts = setting("exclude")
+    priority: Texts = setting("priority")
     latency_max: Text = setting("latency-max")
     not_available_duration: Text = setting("not-available-duration")
     precision: Text = setting("precision")

@@ -37,6 +37,7 @@ from rmqlb.views.simulate_send import send_report
 
 _DEFAULT_MESSAGES = 1000
 _MOST_KEPT = 2_000_000
+_HIGHEST_PRIORITY = 999_999  # more than a broker's queues
 _COMPARED = ("latency-fault", "clients", "sdks")
 Value = TypeVar("Value")
 
@@ -106,6 +107,7 @@ def _producer(options: SendOptions, named: str, topic: str, brokers: Sequence[st
         timeout_per_request_ms=_setting("send-timeout-per-request", amounts.whole_ms, options.send_timeout_per_request),
         retry_not_store_ok=options.retry_not_store_ok,
         exclude=exclude,
+        priorities=tuple(map(_priority, options.priority or ())),
         seed=options.seed,
         poll_us=read_setting("route-poll", amounts.duration_us, options.route_poll),
         latency_max=_setting("latency-max", amounts.milliseconds, options.latency_max),
@@ -116,6 +118,10 @@ def _producer(options: SendOptions, named: str, topic: str, brokers: Sequence[st
 
 def _setting(name: str, read: Callable[..., Value], text: str | None) -> Value | None:
     return None if text is None else read_setting(name, read, text)
+
+
+def _priority(text: str) -> int | None:
+    return None if text.lower() == "none" else read_setting("priority", amounts.count, text, _HIGHEST_PRIORITY, 0)
 
 
 def _as_sdk(scenario: SendScenario, named: str, options: SendOptions, client: str = NEWEST) -> SendScenario:

@@ -42,6 +42,10 @@ def send_findings(report: SendReport, route: TopicRouteData, selector_threw: str
     hashed = scenario.chosen_by is not None and scenario.chosen_by.kind == "hash"
     if hashed and not route.is_order_topic and any(map(_leaves_the_route, scenario.failures)):
         yield Finding("hash-remaps", "when the queue list changes, the hash sends almost every key to another queue")
+    if any(priority is not None for priority in scenario.priorities):
+        text = "brokers 5.4.0 and newer store a message in queue min(priority, write queues - 1)"
+        chosen = "the producer's pick" if scenario.chosen_by is None else f"selector {scenario.chosen_by.name}"
+        yield Finding("stored-by-priority", f"{text}; {chosen} decides the broker only", severity=INFO)
     if route.is_order_topic:
         text = f"topic {route.topic} has an order config: its queues stay in the producer's list whatever fails"
         yield Finding("order-topic", text)

@@ -11,6 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from rmqlb.engine.send.cluster import Cluster, FailureCourse, Message
+from rmqlb.engine.send.priority import queue_of_priority
 from rmqlb.model import simulate_send as result
 from rmqlb.model.message_queue import MessageQueue, queue_order, sort_key
 from rmqlb.model.route import TopicRouteData
@@ -43,6 +44,8 @@ class Recorder:
         self.failing = self.longest = self.last_done = 0
         self.lost_by: Counter[str] = Counter()
         self._exceptions: dict[tuple[object, ...], result.ExceptionKind] = {}
+        self._priorities = scenario.priorities
+        self._write_queues = {data.broker_name: data.write_queue_nums for data in route.queue_datas}
         self.isolations: Counter[str] = Counter()
         self.isolated = dict.fromkeys((name for name in names if name not in scenario.exclude), 0)  # broker → ticks
         self._isolated_until = dict.fromkeys(self.isolated, 0)
@@ -85,7 +88,8 @@ class Recorder:
 
     def attempt_done(self, message: Message, now: int) -> None:
         failed, took = message.outcome.failed, now - message.started
-        self.counts["failed" if failed else "stored"][message.queue] += 1
+        queue = message.queue if failed else self._stored_in(message)
+        self.counts["failed" if failed else "stored"][queue] += 1
         if failed:
             self.failed += 1
             self.failing += took
@@ -97,10 +101,18 @@ class Recorder:
         if self.sinks:
             row = result.Attempt(
                 *(message.number, message.attempt, message.thread.number, message.started / self._per_ms),
-                *(message.queue.broker_name, message.queue.queue_id, message.outcome.name, took / self._per_ms),
+                *(queue.broker_name, queue.queue_id, message.outcome.name, took / self._per_ms),
             )
             for sink in self.sinks:
                 sink(row)
+
+    def _stored_in(self, message: Message) -> MessageQueue:
+        picked, priorities = message.queue, self._priorities
+        priority = priorities[(message.number - 1) % len(priorities)] if priorities else None
+        write_queues = self._write_queues.get(picked.broker_name)
+        if priority is None or write_queues is None:
+            return picked
+        return replace(picked, queue_id=queue_of_priority(priority, write_queues))
 
     def finish(self, message: Message, now: int, lost: result.LostMessage | None) -> None:
         if lost is None:
@@ -181,7 +193,8 @@ class Recorder:
         return tuple(between(since, until) for since, until in pairwise(marks) if until.at > since.at)
 
     def queue_tallies(self, publish_queues: Iterable[MessageQueue]) -> tuple[result.QueueTally, ...]:
-        queues = dict.fromkeys((*publish_queues, *sorted(self.counts["picks"], key=queue_order)))
+        used = {*self.counts["picks"], *self.counts["stored"]}
+        queues = dict.fromkeys((*publish_queues, *sorted(used, key=queue_order)))
         whole = self.counts["stored"].total()
         return tuple(
             result.QueueTally(

@@ -170,6 +170,9 @@ def check_brokers(route: TopicRouteData, scenario: SendScenario) -> None:
         text = "its queues are logical ones, and sends to the brokers behind them are not simulated"
         hint = "simulate it without failures, latencies and exclusions of single brokers"
         raise UsageError(f"topic {route.topic} is a static topic: {text}", hint=hint, code="static-topic")
+    if route.is_static and scenario.priorities:
+        text = f"topic {route.topic} is a static topic: where its brokers store priorities is not simulated"
+        raise UsageError(text, code="static-topic")
     queues = route.publish_queues()
     known = {data.broker_name for data in route.queue_datas} | {queue.broker_name for queue in queues}
     named = {failure.broker_name: "fails" for failure in scenario.failures}

@@ -393,9 +393,10 @@ class Broker:
         found: list[Message] = []
         if not self._pending and not self.retry:
             return found
-        if self._rules.retry_first(number):
+        retry_first, places = self._rules.order(number, len(self.queues), self._scenario)
+        if retry_first:
             self._move(self.retry, found)
-        for place in self._rules.walk(number, len(self.queues)):
+        for place in places:
             if place not in self.blocked and (moved := self._move(self.queues[place], found)):
                 self._pending -= moved
                 if self._scenario.fifo:

@@ -41,6 +41,19 @@ class BrokerRules(Struct, frozen=True):
     def retry_first(self, number: int) -> bool:
         return number % 5 == 0 if self.every_fifth else number < RETRY_FIRST_PERCENT
 
+    def order(self, number: int, queues: int, scenario: ReceiveScenario) -> tuple[bool, Iterator[int]]:
+        """Whether a request with this number visits the retry topic first, and its order of a broker's queues.
+
+        A request by priority begins at the last queue, which has the highest priority.
+
+        >>> scenario = ReceiveScenario(priority_factor=50)
+        >>> [list(BROKERS[0].order(number, 4, scenario)[1]) for number in (49, 50)]
+        [[3, 2, 1, 0], [1, 0, 3, 2]]
+        """
+        if number < (scenario.priority_factor or 0):
+            return number < scenario.priority_retry_percent, self.walk(0, queues)
+        return self.retry_first(number), self.walk(number, queues)
+
 
 BROKERS = (
     BrokerRules((5, 4, 0), "5.4.0 and newer", counts_down=True),

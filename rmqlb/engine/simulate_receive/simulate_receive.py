@@ -73,7 +73,7 @@ def check(route: TopicRouteData, scenario: ReceiveScenario) -> list[MessageQueue
     """The queues; the scenario must contradict neither itself nor the route (raises UsageError, DataError)."""
     check_route(route)
     require(scenario, ReceiveScenario, "ReceiveScenario")
-    rules.broker_rules(scenario.broker_version)
+    _check_priorities(scenario)
     queues = readable_queues(route)
     if scenario.client != "simple" and scenario.loops != 1:
         raise UsageError(f"{scenario.loops} loops: a {scenario.client} consumer has one receive per broker")
@@ -97,6 +97,14 @@ def check(route: TopicRouteData, scenario: ReceiveScenario) -> list[MessageQueue
     if scenario.rates and scenario.messages is None and scenario.duration_us is None:
         raise UsageError("neither messages nor duration_us: the simulation would not end")
     return queues
+
+
+def _check_priorities(scenario: ReceiveScenario) -> None:
+    has_priorities = rules.broker_rules(scenario.broker_version).counts_down
+    if scenario.priority_factor is not None and not has_priorities:
+        raise UsageError(f"brokers {scenario.broker_version} have no PRIORITY topics: RocketMQ 5.4.0 introduced them")
+    if scenario.priority_factor is not None and scenario.fifo:
+        raise UsageError("receives in order ignore priorities: priority-factor has no effect")
 
 
 def _check_rates_and_failures(route: TopicRouteData, scenario: ReceiveScenario, queues: list[MessageQueue]) -> None:
@@ -314,6 +322,8 @@ def _simulated(simulation: ReceiveSimulation) -> SimulatedReceivers:
     same = "client", "broker_version", "consumers", "loops", "batch", "fifo", "messages", "seed"
     return SimulatedReceivers(
         **{name: getattr(scenario, name) for name in same},
+        priority_factor=scenario.priority_factor,
+        priority_retry_percent=scenario.priority_retry_percent,
         rules=rules.rules_followed(scenario),
         await_ms=milliseconds(rules.awaited_us(scenario)),
         invisible_ms=milliseconds(rules.invisible_us(scenario)),

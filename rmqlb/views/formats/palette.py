@@ -33,11 +33,6 @@ def encodable(text: str, encoding: str | None) -> str:
 
 
 def owner_style(place: int) -> str:
-    """The style of the consumer at a place, from eight styles in turn.
-
-    >>> owner_style(0), owner_style(9)
-    ('owner0', 'owner1')
-    """
     return f"owner{place % len(COLOURS)}"
 
 

@@ -65,17 +65,14 @@ def _drawn(section: Section, console: Console) -> Section:
     """A picture with strips as long as the terminal allows: next to the names of its rows, or below them."""
     if section.draw is None or console.width >= _PIPE:
         return section
-    most = room = min(console.width, _LONGEST_STRIP)
-    for _ in range(3):  # the length decides which rows are drawn together, and so their names
-        drawn = section.draw(room)
+    drawn = section.draw(room := min(console.width, _LONGEST_STRIP))
+    for _ in range(2):  # the length decides which rows are drawn together, and so their names
         shown = for_people(drawn)
         widths = zip(shown.columns, _widths(shown, _NO_LABELS), strict=True)
         names = sum(each + _GAP for column, each in widths if column.kind != "strip")
-        if room + names <= console.width:
-            break
-        room = console.width - names
-        if room < _SHORTEST_STRIP:
-            return section.draw(min(most, max(console.width - _INDENT, 1)))
+        if console.width - names < _SHORTEST_STRIP:
+            return section.draw(min(_LONGEST_STRIP, max(console.width - _INDENT, 1)))
+        drawn = section.draw(min(room, console.width - names))
     return drawn
 
 
