@@ -323,7 +323,7 @@ def test_lag_of_pop_and_grpc_groups_whose_processes_are_stopped(planted: Lab) ->
     )  # fmt: skip
     with frozen(planted.own[POP.group].process, planted.grpc):
         planted.until_named((POP, GRPC), more=asked)
-    assert first_finding(planted, POP.group)["remedy"].startswith("Check whether its consumers' processes run")
+    assert first_finding(planted, POP.group)["remedy"].startswith("Check whether the processes of its consumers run")
     assert {each["code"] for each in last(planted, GRPC.group)["findings"]} == {"lag-stalled", "behind-proxy"}
 
 
