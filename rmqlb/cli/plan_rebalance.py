@@ -1,10 +1,11 @@
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from rmqlb.cli.common.declare import Texts, about, command, written
+from rmqlb.cli.common.declare import Text, Texts, about, command, own, written
 from rmqlb.cli.common.group_options import ChangeOptions
 from rmqlb.cli.common.options import GroupsOptions, OutputOptions, PopOptions, SourceOptions
 from rmqlb.cli.common.output_files import PageOptions
 from rmqlb.cli.common.reading import Reader, ask
+from rmqlb.cli.common.set_option import setting
 from rmqlb.cli.common.show_or_watch import WatchOptions, show_verb
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.errors import UsageError
@@ -20,9 +21,20 @@ class PlanOptions(PageOptions, ChangeOptions, PopOptions, GroupsOptions):
         "Allocation strategy, or FILE.py:NAME. FILE.py is run; repeatable, to compare; default: as "
         "consumers report or show.",
     )
+    rates: Texts = setting("rate")
+    rates_since: Text = setting("earlier", stdin="-")
+    rate_options: Texts = own("--rate [TOPIC=]R", "Same as --set rate.", hidden=True, for_verb=False)
+    earlier_option: Text = own("--earlier FILE|TIME", "Same as --set earlier.", hidden=True, for_verb=False)
+    consume_time: str = setting("consume-time")
+    consume_threads: int = setting("consume-threads")
     fail_on: Texts = written("CONDITION", "Exit 3 if a condition holds: 'idle>0', 'moved>50%'; repeatable.")
     timeline: bool = written.flag("Also simulate the change and draw its timeline.", for_verb=False)
     changed: bool = written.flag("Show only queues that change.", for_verb=False)
+
+    def __init__(self, **values: Any) -> None:
+        super().__init__(**values)
+        rates, since = [*(self.rates or ()), *(self.rate_options or ())], self.rates_since or self.earlier_option
+        vars(self).update(rates=rates or None, rates_since=since)
 
 
 @command
@@ -35,6 +47,7 @@ def plan_rebalance(source: SourceOptions, options: PlanOptions, output: OutputOp
       rmqlb plan-rebalance -s examples/cluster.json --group order-svc --remove-broker broker-b --strategy all
       rmqlb plan-rebalance -s examples/cluster.json --group order-svc --add 1 -o json --fail-on 'moved>50%'
       rmqlb plan-rebalance -s examples/cluster.json -g order-svc -g bill-svc --remove-broker broker-b
+      rmqlb plan-rebalance -s examples/cluster.json -g order-svc --remove 1 --rate 500 --set consume-time=40ms
 
     Exit codes: 0 done, 2 usage, 3 a --fail-on condition is met, 4 group, topic or consumers are missing
     or a server did not answer, 5 endpoint unreachable.
@@ -62,14 +75,18 @@ def _with_timeline(report: "Report", found: "RebalancePlan | PlanOfGroups", opti
 
     from rmqlb.model.plan import RebalancePlan
     from rmqlb.model.simulate_rebalance import RebalanceResult
+    from rmqlb.verbs.amounts import spacing
     from rmqlb.verbs.parse import texts_of
     from rmqlb.verbs.simulate_rebalance import simulate_rebalance
+    from rmqlb.views.lag import lag_section
     from rmqlb.views.simulate_rebalance import consumer_labels, group_facts
     from rmqlb.views.timeline import timeline_section
 
     names = texts_of(options.strategy)
     compares = len(names) > 1 or any(name.lower() == "all" for name in names)
-    others = ("pop_share", "explain", "fail_on", *(["strategy"] if compares else []))
+    others = ["pop_share", "explain", "fail_on", *(["strategy"] if compares else [])]
+    if spacing(options.rates_since) is not None:
+        others.append("rates_since")  # both samples are taken
     arguments = {name: value for name, value in options.arguments().items() if name not in others}
     simulated = simulate_rebalance(found.meta.snapshot, **arguments)
     if not isinstance(simulated, RebalanceResult):
@@ -77,5 +94,6 @@ def _with_timeline(report: "Report", found: "RebalancePlan | PlanOfGroups", opti
     if not isinstance(found, RebalancePlan) or found.convergence is None:
         report = replace(report, facts=(*report.facts, *group_facts(simulated)[:1]))
     letters = ", ".join(f"{letter} {name}" for name, letter in consumer_labels(simulated.client_ids).items())
-    sections = (*report.sections, timeline_section(simulated))
+    lag = () if simulated.lag is None else (lag_section(simulated),)
+    sections = (*report.sections, timeline_section(simulated), *lag)
     return replace(report, sections=sections, closing=(*report.closing, f"in the timeline: {letters}"))

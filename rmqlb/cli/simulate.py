@@ -40,6 +40,7 @@ class RebalanceOptions(PictureOptions, ChangeOptions, MemberOptions, GroupsOptio
     all_new: bool = setting("all-new")
     broadcasting: bool = setting("broadcasting")
     change_at: str = setting("change-at")
+    consume_threads: int = setting("consume-threads")
     trial: str = setting("trial")
     fail_on: Texts = written(
         "CONDITION", "Exit 3 if a condition holds: 'longest-gap-ms>5000'. With --trials, p95 decides; repeatable."
@@ -58,7 +59,7 @@ def simulate_rebalance(source: SourceOptions, options: RebalanceOptions, output:
     Examples:
       rmqlb simulate-rebalance -s examples/cluster.json --group order-svc --scale-to 5
       rmqlb simulate-rebalance -s examples/cluster.json -g order-svc --event 'crash #1@30s' --explain
-      rmqlb simulate-rebalance -s examples/cluster.json -g order-svc --rate 500
+      rmqlb simulate-rebalance -s examples/cluster.json -g order-svc --rate 500 --set consume-time=40ms
       --event 'rolling-restart *@30s, every 60s, down 15s' -o json
       rmqlb simulate-rebalance -s examples/cluster.json -g order-svc --event 'broker-down broker-b@30s-5m' --trials 20
       rmqlb simulate-rebalance -s examples/cluster.json -g '*' --event 'restart-broker broker-b@30s, down 1m'

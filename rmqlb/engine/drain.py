@@ -30,7 +30,7 @@ from rmqlb.model.diagnosis import Drain, QueueDrain
 from rmqlb.model.group import BROADCASTING, RETRY_PREFIX, States, retry_topic
 from rmqlb.model.message_queue import MessageQueue, sort_client_ids, sort_queues
 from rmqlb.model.process_queue import ConsumeStatus
-from rmqlb.model.result import rate_text
+from rmqlb.model.result import rate_text, sum_if_known
 
 READ_MS = 2_000  # a sample's queues are read within this time
 RETURNS_MS = 10_000  # the delay of a message that failed once (level 3 of `messageDelayLevel`)
@@ -220,17 +220,6 @@ def _gone(speeds: Mapping[MessageQueue, _Speed], shared: Shared) -> Mapping[Mess
     return dict.fromkeys(speeds, gone_in(lag, inflow, capacity))
 
 
-def queue_drain(lag: QueueLag) -> Drain:
-    """The drain time of a queue with a consumption of its own.
-
-    >>> lag = queue_lag((0, 100_000, 200_000), (0, 31_000, 62_000), (88_000, 69_000, 50_000))
-    >>> queue_drain(lag).drain_ms == 50_000 * 1000 / (310 - 120)
-    True
-    """
-    queue = MessageQueue("", "", 0)
-    return queue_drains({queue: lag})[queue]
-
-
 def queue_drains(lags: Mapping[MessageQueue, QueueLag], shared: Iterable[Shared] = ()) -> dict[MessageQueue, Drain]:
     """The drain time of each queue; a queue in no `shared` has a consumption of its own."""
     pools = [pool for pool in shared if pool.costs]
@@ -313,7 +302,7 @@ def slowest(drains: Mapping[MessageQueue, Drain]) -> Drain:
     inflows, consumptions = zip(
         *((each.inflow_per_second, each.consumed_per_second) for each in drains.values()), strict=True
     )
-    inflow, consumed = _sum(inflows), _sum(consumptions)
+    inflow, consumed = sum_if_known(inflows), sum_if_known(consumptions)
     of = {kind: {q: each for q, each in drains.items() if each.drains == kind} for kind in ("never", "unknown")}
     if never := of["never"]:
         queue, worst = max(never.items(), key=lambda pair: pair[1].inflow_per_second or 0)
@@ -336,12 +325,6 @@ def slowest(drains: Mapping[MessageQueue, Drain]) -> Drain:
         inflow,
         consumed,
     )
-
-
-def _sum(rates: Iterable[float | None]) -> float | None:
-    listed = [*rates]
-    known_rates = [each for each in listed if each is not None]
-    return sum(known_rates) if len(known_rates) == len(listed) else None
 
 
 def _needed(group: Drain, consumers: Iterable[Drain], queues: Iterable[Drain]) -> int | None:

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct, field
 
 from rmqlb.model.group import ConsumerType
-from rmqlb.model.limits import MOST_EVENTS, GivenQueues, PositiveTime, Seed, Time
+from rmqlb.model.limits import MOST_EVENTS, MOST_THREADS, GivenQueues, PositiveTime, Seed, Time
 from rmqlb.model.message_queue import MessageQueue
 
 EventKind = Literal[
@@ -113,6 +113,7 @@ class GroupScenario(Struct, frozen=True):
     timers: Timers = Timers()
     latency_us: Time = 1000  # mean round trip of a request; single ones vary as those of real brokers do
     consume_us: Time = 0  # listener time of a message
+    consume_threads: Annotated[int, Meta(ge=1, le=MOST_THREADS)] = 20  # of each consumer (`consumeThreadMin`)
     rates: Mapping[MessageQueue, float] = field(default_factory=dict)  # messages per second; unknown without an entry
     consume_from: str = CONSUME_FROM_LAST_OFFSET  # `consumeFromWhere` of the consumers
     until_us: PositiveTime | None = None  # end of the simulation; None is at convergence

@@ -13,8 +13,9 @@ from msgspec import Struct, field
 from rmqlb.model.client_versions import SdkUse
 from rmqlb.model.group import BROADCASTING
 from rmqlb.model.owners import REPORTED, AssumedShare, ByProxy, Change, PopShares, Spread
+from rmqlb.model.rates import RateSource
 from rmqlb.model.result import Figure, Result, TriedCondition
-from rmqlb.model.simulate_rebalance import GroupTrials
+from rmqlb.model.simulate_rebalance import GroupTrials, LagCurve
 
 Origin = Literal["given", "reported", "observed", "assumed"]
 SAME: Final = "same"
@@ -201,6 +202,7 @@ class Convergence(Struct, frozen=True, rename="camel"):
     longest_gap_ms: Annotated[float | None, "longest time of a queue without owner; null if the plan leaves one so"]
     longest_overlap_ms: Annotated[float | None, "longest time of duplicate owners; null if the plan leaves some"]
     unread_ms: Annotated[float, "the longest time until a new owner's first pull"]
+    lag: Annotated[LagCurve | None, "the longest lag of a trial; null if a rate or the consume time is unknown"] = None
 
 
 class PopChange(Struct, frozen=True, rename="camel"):
@@ -243,6 +245,7 @@ class RebalancePlan(Result, frozen=True):
     strategies_reported: Annotated[Mapping[str, int], REPORTED] = {}
     pop_topics: Annotated[tuple[PopTopicPlan, ...], "the topics that are consumed by POP, without owners"] = ()
     sdks: Annotated[tuple[SdkUse, ...], "client libraries of the consumers before; none in Python"] = ()
+    rates: Annotated[RateSource | None, "where the rates come from; null without rates"] = None
 
     @property
     def moves(self) -> list[Move]:

@@ -16,6 +16,7 @@ from rmqlb.model.client_versions import SdkUse
 from rmqlb.model.group import ConsumerType
 from rmqlb.model.group_scenario import EventKind, Timers
 from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.rates import RateSource
 from rmqlb.model.result import ERROR, WARNING, Microseconds, Result, TriedCondition, milliseconds_if_known
 
 OwnerState = Literal["gone", "outage", "unassigned", "one", "duplicate-owners"]
@@ -89,6 +90,49 @@ class QueueTimeline(OfQueue, frozen=True, rename="camel"):
     @property
     def longest_bad_ms(self) -> float:
         return max(self.longest_gap_ms, self.longest_overlap_ms, self.longest_outage_ms)
+
+
+class LagPoint(Struct, frozen=True, rename="camel"):
+    """The lag at a time."""
+
+    at_ms: Annotated[float, "when"]
+    messages: Annotated[float, "messages that are not consumed yet"]
+
+
+class LagCurve(Struct, frozen=True, rename="camel"):
+    """Lag over time, beyond the end of the simulation too."""
+
+    points: Annotated[tuple[LagPoint, ...], "straight lines lie between them; two at one time are a jump"]
+    peak: Annotated[LagPoint | None, "the first highest point; null if the lag grows for ever"]
+    gone_ms: Annotated[float | None, "from then on there is no lag; null: never"]
+    growth_per_second: Annotated[float, "messages per second after the last point"]
+
+    def most(self, from_ms: float, to_ms: float) -> float:
+        """The most messages within a span of time."""
+        inside = [point.messages for point in self.points if from_ms <= point.at_ms < to_ms]
+        return max(inside, default=0.0) if inside else self.at(from_ms)
+
+    def at(self, ms: float) -> float:
+        before = [point for point in self.points if point.at_ms <= ms][-1:] or [self.points[0]]
+        after = next((point for point in self.points if point.at_ms > ms), None)
+        begin, passed = before[0], ms - before[0].at_ms
+        if after is None:
+            return begin.messages + self.growth_per_second * passed / 1000
+        return begin.messages + (after.messages - begin.messages) * passed / (after.at_ms - begin.at_ms)
+
+
+class QueueLag(OfQueue, frozen=True, rename="camel"):
+    """The lag of a queue."""
+
+    lag: Annotated[LagCurve, "over time"]
+
+
+class LagOverTime(Struct, frozen=True, rename="camel"):
+    """The lag of a group, by the fluid model of `docs/explanation/sizes.md`."""
+
+    group: Annotated[LagCurve, "of all queues together"]
+    queues: Annotated[tuple[QueueLag, ...], "queue by queue, in the clients' order"]
+    consume_threads: Annotated[int, "of each consumer"]
 
 
 class Step(Struct, frozen=True, rename="camel"):
@@ -238,6 +282,8 @@ class RebalanceResult(Result, frozen=True):
     trials: Annotated[GroupTrials | None, "the spreads over many trials; null without --trials"] = None
     conditions: tuple[TriedCondition, ...] = ()
     sdks: Annotated[tuple[SdkUse, ...], "client libraries of all consumers; none in Python"] = ()
+    lag: Annotated[LagOverTime | None, "lag over time; null if a rate or the consume time is unknown"] = None
+    rates: Annotated[RateSource | None, "where the rates come from; null without rates"] = None
 
     end_us = Microseconds("end_ms")
 
@@ -255,6 +301,8 @@ class RebalanceResult(Result, frozen=True):
         f = self.figures
         overlaps = (0, 0) if self.broadcasting else (f.queues_with_overlap_at_end, f.queues_with_overlap)
         if self.trials is not None and self.trials.converged < self.trials.trials:
+            return ERROR
+        if self.lag is not None and self.lag.group.gone_ms is None:
             return ERROR
         if f.convergence_ms is None or f.queues_unread_at_end or f.queues_with_gap_at_end or overlaps[0]:
             return ERROR

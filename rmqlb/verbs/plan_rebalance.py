@@ -1,25 +1,32 @@
 from collections.abc import Iterator, Sequence
-from typing import Unpack
+from typing import Any, Unpack
 
 from msgspec.structs import replace
 
+from rmqlb.engine.assignment.consumers import is_orderly
 from rmqlb.engine.group import Group
 from rmqlb.engine.plan.changes import Changes, change_members
 from rmqlb.engine.plan.group_plan import plan_group
 from rmqlb.engine.plan.rebalance import PLAN_FIGURES, try_on_plan
+from rmqlb.engine.rebalance.simulate import Work
 from rmqlb.engine.rebalance.start_offsets import start_questions, with_starts
 from rmqlb.errors import UsageError
 from rmqlb.model.plan import PlanOfGroups, RebalancePlan, plans_of_groups
-from rmqlb.model.result import Finding, Meta, Progress, counted, no_progress, with_meta
+from rmqlb.model.result import Finding, Meta, Progress, counted, info, no_progress, with_meta
+from rmqlb.verbs.amounts import duration_us, read_setting
 from rmqlb.verbs.changes import ChangeOptions, changes_of, split_changes
 from rmqlb.verbs.parse import conditions, texts_of
+from rmqlb.verbs.rates import RateOptions, asked_rates
 from rmqlb.verbs.selection import GroupOptions, select
 from rmqlb.verbs.source import AnySource, Reader, ask_starts, reader
 from rmqlb.verbs.strategies import ALL, Strategies
 
 
-class PlanOptions(ChangeOptions, GroupOptions, total=False):
+class PlanOptions(ChangeOptions, GroupOptions, RateOptions, total=False):
     """The keyword arguments of `plan_rebalance` that other verbs share."""
+
+    consume_time: str  # how long the listener takes for a message; 0s by default
+    consume_threads: int  # consume threads of each consumer; 20 by default
 
 
 def plan_rebalance(
@@ -40,7 +47,9 @@ def plan_rebalance(
     """
     strategies = Strategies(options.get("strategy_options"))
     of_changes, of_groups = split_changes(options)
-    changes = changes_of(of_changes, strategies)
+    changes, rates = changes_of(of_changes, strategies), asked_rates(options)
+    of_selection: Any = {name: value for name, value in of_groups.items() if name in GroupOptions.__annotations__}
+    consume_us = read_setting("consume-time", duration_us, options.get("consume_time", "0s"), zero=True)
     names, has_all = strategies.compared(strategy)
     before = None if next(iter(texts_of(strategy)), ALL).lower() == ALL else names[0]
     compared = names if has_all or len(names) > 1 else []
@@ -49,22 +58,30 @@ def plan_rebalance(
         raise UsageError(text, hint="name one strategy before")
     strategies.must_apply(reported=before is None)
     asked = conditions(fail_on, PLAN_FIGURES)
-    chosen, opened = select(group, **of_groups), reader(source)
+    chosen, opened = select(group, **of_selection), reader(source)
     if changes == Changes() and pop_share is None:
         hint = "name it: --scale-to N, --add, --remove, --to-strategy, --add-broker, --remove-broker, --read-queues"
         raise UsageError("what changes?", hint=hint, code="nothing-changes")
-    snapshot = opened.fetch(chosen.wanted(opened))
+    wanted = chosen.wanted(opened)
+    rates, snapshot = rates.read(opened, wanted, progress)
 
     def plan_of(name: str | None) -> tuple[RebalancePlan, tuple[Finding, ...]]:
         found = chosen.resolve(snapshot, name, strategies.settings_for, strategy=before, by_pop=pop_share is not None)
         progress(found.title, 0, 0)
         chosen.require_named({*found.client_ids, *change_members(found.client_ids, changes)})
-        plan, places, findings = plan_group(found, changes, explain=explain, compared=compared, pop_share=pop_share)
+        known = rates.of(found, wanted, snapshot)
+        orderly = found.seen is not None and is_orderly(found.seen) is True
+        work = Work(known.of_queues, consume_us, options.get("consume_threads", 20), orderly)
+        plan, places, findings = plan_group(
+            found, changes, explain=explain, compared=compared, pop_share=pop_share, work=work
+        )
         plan, of_starts = _with_starts(plan, found, opened)
         tried = tuple(try_on_plan(each, plan.summary, places) for each in asked)
-        return replace(plan, conditions=tried), (*findings, *of_starts)
+        return replace(plan, conditions=tried, rates=known.source), (*findings, *of_starts)
 
     plans, findings = chosen.ask(snapshot, plan_of)
+    if rates.given and not consume_us:
+        findings = (*findings, info("lag: unknown without the time per message, --set consume-time=TIME"))
     meta = Meta(snapshot, findings)
     return with_meta(plans_of_groups(plans), meta) if chosen.several else with_meta(plans[0], meta)
 

@@ -91,7 +91,11 @@ def simulate_rebalance(
         progress(resolved.title, 0, 0)
         used.update(_users(resolved.pulled_routes))
         setting, states = (resolved.name, found.members, resolved.pulled_routes, found.scenario), resolved.states
-        result = replace(simulate_group(*setting, states=states, trial=shown, explain=explain), sdks=found.sdks)
+        result = replace(
+            simulate_group(*setting, states=states, trial=shown, explain=explain),
+            sdks=found.sdks,
+            rates=found.rate_source,
+        )
         spreads = None
         if number is not None:
             spreads = simulate_group_trials(

@@ -63,6 +63,7 @@ class SimulationOptions(GroupOptions, RateOptions, total=False):
     timers: str | Sequence[str]  # clocks that differ from their defaults, as `rebalance-wait=10s`
     round_trip: str  # a request's way to a broker and back; 1ms by default
     consume_time: str  # how long the listener takes for a message; 0s by default
+    consume_threads: int  # consume threads of each consumer; 20 by default
     seed: int  # the random seed; 1 by default
 
 
@@ -116,6 +117,7 @@ def simulation(
             timers=timers(texts_of(options.get("timers"))),
             latency_us=read_setting("round-trip", duration_us, options.get("round_trip", "1ms"), zero=True),
             consume_us=read_setting("consume-time", duration_us, options.get("consume_time", "0s"), zero=True),
+            consume_threads=options.get("consume_threads", 20),
             consume_from=_consume_from(options.get("consume_from"), CONSUME_FROM_LAST_OFFSET),
             until_us=None if duration is None else read_setting("for", duration_us, duration),
             all_new=all_new,

@@ -16,9 +16,11 @@ from rmqlb.model.plan import (
 )
 from rmqlb.model.result import ERROR, WARNING, Severity, all_or_some, are, counted, have, messages, named, of_all
 from rmqlb.views.columns import NOT_THERE, QUEUE_COLUMNS, Cell, Column, Kind, columns_from, columns_of, rows_of
+from rmqlb.views.lag import lag_text
 from rmqlb.views.numbers import about
 from rmqlb.views.of_groups import of_groups
 from rmqlb.views.queue_lists import Owners, owner_lines, owner_section, pop_facts, pop_title, severity_of
+from rmqlb.views.rates import rate_source
 from rmqlb.views.report import BETWEEN, Audience, Report, Rows, Section, labels, section_of, worst
 
 _MOST_CONSUMERS = 8
@@ -179,7 +181,10 @@ def facts(plan: RebalancePlan, *, explained: bool = False) -> tuple[str, ...]:
     if plan.by_pop:
         return (headline(plan),)
     change = f"change: {'; '.join(plan.changes) or 'none'}"
+    lag = None if plan.convergence is None else plan.convergence.lag
+    of_lag = [] if lag is None or plan.rates is None else [lag_text(lag), f"rates: {rate_source(plan.rates)}"]
     lines = [list(_quality(plan)), list(_convergence(plan)), [_strategy(plan), sdks_text(plan.sdks), change]]
+    lines.insert(2 if lag is None or lag.gone_ms is not None else 0, of_lag)
     found = [headline(plan), *(f"  {BETWEEN.join(filter(None, parts))}" for parts in lines if parts)]
     if explained:
         for when, ids in (("before", plan.sorted_consumers_before), ("after", plan.sorted_consumers_after)):

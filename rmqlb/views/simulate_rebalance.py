@@ -6,6 +6,7 @@ The first line is the verdict, problems first; bounds are called bounds, and unk
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
+from math import inf
 from operator import attrgetter
 from typing import Any
 
@@ -19,6 +20,8 @@ from rmqlb.model.simulate_rebalance import (
     GroupFigures,
     GroupTrials,
     Interval,
+    LagCurve,
+    LagOverTime,
     OfQueue,
     OwnerState,
     QueueTimeline,
@@ -30,14 +33,17 @@ from rmqlb.model.simulate_rebalance import (
 from rmqlb.model.simulate_rebalance_of_groups import RebalanceResults, SimulationsSummary
 from rmqlb.model.simulate_send import SendResult
 from rmqlb.views.columns import NOT_THERE, QUEUE_COLUMNS, Cell, Column, columns_from, columns_of, rows_of
+from rmqlb.views.lag import lag_section, lag_text
 from rmqlb.views.numbers import about, duration, moment, number
 from rmqlb.views.of_groups import of_groups, rank
+from rmqlb.views.rates import rate_source
 from rmqlb.views.report import BETWEEN, Audience, Report, Section, first_places, labels, section_of, worst
 from rmqlb.views.simulate_send import last_failed_ms, send_gravity, some_messages
 from rmqlb.views.timeline import SYMBOLS, event_marks, letter_styles, symbols, timeline_section
 
 _MOST_IN_LEAD = 2  # events that the first line names
 _MOST_WINDOWS, _MOST_EVENTS, _MOST_CONSUMERS, _MOST_QUEUES, _MOST_STEPS, _MOST_PRODUCERS = 30, 20, 40, 40, 200, 20
+_MOST_LAGS = 10
 
 _TITLES = {"convergence_ms": "converged after", "unread_ms": "longest unread", "redelivered": "redelivered, at most"}
 FIGURES = tuple(
@@ -63,6 +69,7 @@ def group_report(found: RebalanceResult) -> Report:
     """One group: a screen has the picture and its letters, scripts have the tables behind it."""
     sections = (
         timeline_section(found),
+        *([] if found.lag is None else [lag_section(found), _lags(found.lag)]),
         _windows(found),
         _queues(found),
         _takeovers(found),
@@ -86,6 +93,9 @@ def consumer_labels(client_ids: Sequence[str]) -> dict[str, str]:
 def group_facts(found: RebalanceResult) -> tuple[str, ...]:
     f, queues = found.figures, len(found.queues)
     first, second = list(_longest(f, queues, broadcasting=found.broadcasting)), list(_messages(found))
+    if found.lag is not None:
+        since = found.events[0].at_ms if found.events else 0
+        (second if found.lag.group.gone_ms is not None else first).insert(0, lag_text(found.lag.group, since))
     if f.queues_with_outage:
         left = f.queues_with_outage_at_end
         rest = f"; {'it' if f.queues_with_outage == 1 else left} still cannot be read at the end" if left else ""
@@ -197,6 +207,11 @@ def _settings(found: RebalanceResult) -> Iterator[str]:
         parts.append(s.consume_from_where)
     if s.all_new:
         parts.append("all consumers start at 0s")
+    if found.lag is not None:
+        parts.append(f"{counted(found.lag.consume_threads, 'consume thread')} per consumer")
+    if found.rates is not None:
+        more = "" if found.scenario.consume_ms else " (add --set consume-time=TIME for lag)"
+        parts.append(f"rates: {rate_source(found.rates)}{more}")
     yield "; ".join(parts)
     usual, given = timers_in_ms(Timers()), []
     for name, field in zip(TIMER_NAMES, usual.__struct_fields__, strict=True):
@@ -206,6 +221,24 @@ def _settings(found: RebalanceResult) -> Iterator[str]:
             given.append(f"{name} {own} instead of {default}")
     if given:
         yield f"timers: {', '.join(given)}"
+
+
+def _lags(found: LagOverTime) -> Section:
+    grows = found.group.gone_ms is None
+    columns = (
+        *QUEUE_COLUMNS,
+        Column("at the start", "atStart", "number", of=lambda each: round(each.lag.points[0].messages)),
+        Column("peak", "peak", "number", of=lambda each: each.lag.peak and round(each.lag.peak.messages)),
+        Column("at", "peakMs", "ms", of=lambda each: each.lag.peak and each.lag.peak.at_ms),
+        Column("gone at", "goneMs", "ms", of=attrgetter("lag.gone_ms")),
+        Column("grows by", "growthPerSecond", "number", shown=grows, of=attrgetter("lag.growth_per_second")),
+    )
+    brief = worst([_lag_badness(each.lag) for each in found.queues], _MOST_LAGS)
+    return section_of("lag", "lag by queue", columns, found.queues, heads=3, brief=brief)
+
+
+def _lag_badness(lag: LagCurve) -> float:
+    return inf if lag.gone_ms is None else lag.gone_ms if lag.peak is not None and lag.peak.messages else 0.0
 
 
 class Window(OfQueue, frozen=True):

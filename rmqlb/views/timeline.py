@@ -176,7 +176,7 @@ def timeline_section(report: OverTime, length: int = _LENGTH) -> Section:
     meanings = (text for state, text in _LEGEND.items() if state in states)
     legend = ", ".join((_OF_CLUSTERING if letters else _OF_BROADCASTING, *meanings))
     topics = {timeline.queue.topic for timeline in report.queues}
-    scales = [("", _ruler(edges)), *([("events", _marked(report.events, edges))] if report.events else [])]
+    scales = [("", time_ruler(edges)), *([("events", _marked(report.events, edges))] if report.events else [])]
     rows: list[tuple[Cell, ...]] = [
         (topics.copy().pop() if len(topics) == 1 else "", name, "", _EDGE + shown + _EDGE) for name, shown in scales
     ]
@@ -217,7 +217,7 @@ def _title(edges: Sequence[int], consumers: int) -> str:
     return f"timeline from {begin} to {end}, {length} per column{repeated}"
 
 
-def _ruler(edges: Sequence[int]) -> str:
+def time_ruler(edges: Sequence[int]) -> str:
     width = len(edges) - 1
     times = ticks(edges[0], edges[-1], max(width // _BETWEEN_TICKS, 1))
     return ruler(width, ((bisect_right(edges, time) - 1, moment(milliseconds(time))) for time in times))

@@ -100,7 +100,7 @@ LINES = {
     "size-group": ("-g", "order-svc"),
     "plan-rebalance": ("-g", "order-svc"),
 }  # fmt: skip
-NAMED_OTHERWISE = {"broker-version", "earlier", "sdk"}
+NAMED_OTHERWISE = {"broker-version", "earlier", "rate", "sdk"}
 VALUES = [(command, name) for command in LINES for name in names_for(command)]
 
 

@@ -1,7 +1,5 @@
 """Rates from two samples of a running cluster: a reader that gives the two example snapshots, one after the other."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Faults that are planted in groups of real consumers, and what `rmqlb diagnose` says of these groups over time."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -32,7 +30,7 @@ class Fault:
 
     group: str
     codes: tuple[str, ...]
-    plant: Callable[[Lab, str], None]
+    plant: Callable[["Lab", str], None]
     consumers: tuple[str, ...] | None = ()
     before: tuple[str, ...] = ()
 

@@ -3,8 +3,6 @@
 Each process has a pipe as standard input and ends when it closes, so even a killed pytest leaves nothing behind.
 """
 
-from __future__ import annotations
-
 import os
 import random
 import signal
@@ -45,7 +43,7 @@ class Java:
     home: Path
 
     @classmethod
-    def prepare(cls, version: str, folder: Path) -> Java:
+    def prepare(cls, version: str, folder: Path) -> "Java":
         home = folder / "home"
         (home / "conf").mkdir(parents=True)
         for name in _LOGBACK_FILES:

@@ -3,8 +3,6 @@
 What a consumer holds follows its own clock, so nothing here measures time: we ask until the answers stand still.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -30,7 +28,7 @@ Owned = Mapping[str, frozenset[MessageQueue]]
 @dataclass
 class Program:
     process: JavaProcess
-    _asked: count[int] = field(default_factory=count)
+    _asked: Iterator[int] = field(default_factory=count)
 
     @classmethod
     @contextmanager

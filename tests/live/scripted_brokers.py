@@ -7,8 +7,6 @@ Everything runs in one thread of its own, so a broker that answers late, or neve
         cluster["a"].react(after_ms(280))
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import socket
@@ -143,7 +141,7 @@ class _Server:
 
 
 class ScriptedBroker:
-    def __init__(self, cluster: ScriptedCluster, name: str, write_queues: int) -> None:
+    def __init__(self, cluster: "ScriptedCluster", name: str, write_queues: int) -> None:
         self._cluster = cluster
         self._reaction = STORES
         self._server = _Server(self._serve)

@@ -3,8 +3,6 @@
 `--update-golden` records the broker's answers in `tests/data/vectors/priority.json`, which the default tests read.
 """
 
-from __future__ import annotations
-
 import json
 import struct
 import time

@@ -4,8 +4,6 @@ A first recording begins before a member joins and ends when the group is conver
 same join, by the command. A second one goes on while a member leaves in good order and a JVM is killed.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Iterator
@@ -52,7 +50,7 @@ class Truth(NamedTuple):
         is_same = (change.client_id, change.change) == (self.client_id, self.change)
         return is_same and change.from_ms - LATE_MS <= self.to_ms and self.from_ms - LATE_MS <= change.to_ms
 
-    def is_told(self, queue: QueueRecording, mine: list[Truth]) -> bool:
+    def is_told(self, queue: QueueRecording, mine: list["Truth"]) -> bool:
         """It is in an interval, or undone before the next look."""
         undone = (
             other.client_id == self.client_id

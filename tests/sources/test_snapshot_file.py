@@ -279,7 +279,10 @@ def test_what_is_no_such_figure_is_unknown(wrong: object) -> None:
     assert evidence(statusTable=wrong).statuses == ({} if wrong == {} else None)
 
 
-def test_a_key_that_is_no_queue_is_refused_in_one_line() -> None:
+def test_an_offset_is_any_java_long_and_a_key_that_is_no_queue_is_refused_in_one_line() -> None:
+    for number in (-(2**63), 2**63 - 1):
+        (state,) = evidence(mqTable={T0: {"commitOffset": number}}).queues or ()
+        assert state.commit_offset == number
     with pytest.raises(DocumentError, match=r"^x: 'T' is not a MessageQueue$"):
         evidence(mqTable={"T": {}})
 

@@ -1,7 +1,5 @@
 """Messages with priorities, and receives from a PRIORITY topic: what is asked of a broker, and what rmqlb predicts."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -20,7 +18,7 @@ from rmqlb.model.send_scenario import SendScenario
 from rmqlb.model.simulate_receive import QueueRate, ReceiveScenario
 
 from .builders import route
-from .vectors import FOLDER
+from .mismatches import FOLDER
 
 PRIORITY_VECTORS = FOLDER / "priority.json"
 QUEUES, WRITE_QUEUES, PICKED = 4, 3, 1

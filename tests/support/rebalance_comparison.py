@@ -7,8 +7,6 @@
   --against` says by the same function (`placed`) whether something was earlier or later than predicted.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise, product
 from statistics import median
@@ -54,7 +52,7 @@ class Window(NamedTuple):
     def figure(self, name: str) -> int:
         return int(getattr(self, name))
 
-    def contradicts(self, other: Window) -> bool:
+    def contradicts(self, other: "Window") -> bool:
         """Other changes, or two of them clearly the other way round."""
         ours, theirs = ({change.text: change.after_us for change in each.changes} for each in (self, other))
         if sorted(change.text for change in self.changes) != sorted(change.text for change in other.changes):

@@ -4,8 +4,6 @@ One server answers both what a NameServer and what one broker is asked. The rout
 `BROKER_ADDRESSES`; `Replay.mapped` gives the `--map-address` rules that lead here instead.
 """
 
-from __future__ import annotations
-
 import socket
 import socketserver
 import ssl
@@ -175,7 +173,7 @@ class _OverError(Exception):
 
 
 class _Handler(socketserver.BaseRequestHandler):
-    server: _Server
+    server: "_Server"
 
     def setup(self) -> None:
         self.request.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

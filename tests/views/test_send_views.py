@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from rmqlb import SendReport, simulate_send, simulate_trials
 from rmqlb.model.send_scenario import Failure, Moment, Reaction, Selector, SendScenario
-from rmqlb.views.simulate_send import last_failed_ms, send_facts, send_gravity, send_settings
+from rmqlb.views.simulate_send import last_failed_ms, send_facts, send_gravity, send_report, send_settings
 from tests.cli.run import EXAMPLE, data_of, envelope_of
 from tests.support.builders import route
 from tests.support.mismatches import every_case
@@ -120,3 +120,11 @@ def test_an_sdk_that_cannot_be_simulated_is_left_out_and_named() -> None:
     assert "go" not in [each["sdk"] for each in value["data"]["sdks"]]
     (found,) = [finding["message"] for finding in value["findings"] if finding["code"] == "sdk-not-simulated"]
     assert found.startswith("go is left out: topic T: the order of a Go producer's queues is not known beyond 12")
+
+
+@every_case(("stored", "audience"), [((1, 3), "scripts"), ((1, 4), "all"), ((20, 23), "scripts"), ((10, 13), "all")])
+def test_queues_are_shown_unasked_where_turns_alone_do_not_explain_them(stored: tuple[int, ...], audience: str) -> None:
+    report = sent(topic=route(b=2))
+    queues = tuple(replace(each, stored=n) for each, n in zip(report.queues, stored, strict=True))
+    (section,) = (each for each in send_report(replace(report, queues=queues)).sections if each.name == "queues")
+    assert section.audience == audience

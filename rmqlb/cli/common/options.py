@@ -58,7 +58,7 @@ class GivenRates(Options):
 class RateOptions(GivenRates):
     rates_since: Text = _rates(
         "--earlier FILE|TIME",
-        "Earlier snapshot, to compute the rate of each queue. With a running cluster, TIME such as 60s takes two "
+        "Earlier snapshot, to compute each queue's rate. With a running cluster, TIME such as 60s takes two "
         "samples that far apart.",
         stdin="-",
     )

@@ -15,7 +15,7 @@ from rmqlb.engine.group_findings import planning_findings
 from rmqlb.engine.plan.changes import Changes, change_members, change_routes, describe
 from rmqlb.engine.plan.rebalance import Side, compare, over_places, plan_rebalance
 from rmqlb.engine.rebalance.reported_clients import client_version, consumer_types
-from rmqlb.engine.rebalance.simulate import convergence
+from rmqlb.engine.rebalance.simulate import Work, convergence
 from rmqlb.engine.source_findings import route_findings
 from rmqlb.model.message_queue import sort_client_ids, sort_key
 from rmqlb.model.owners import PopTopic
@@ -31,6 +31,7 @@ def plan_group(
     explain: bool = False,
     compared: Sequence[str] = (),
     pop_share: int | None = None,
+    work: Work = Work(),  # noqa: B008 (it is frozen)
 ) -> tuple[RebalancePlan, tuple[Summary, ...], tuple[Finding, ...]]:
     """The group's plan, its summary for each order in which new client IDs may sort, and the findings.
 
@@ -83,6 +84,7 @@ def plan_group(
             consume_from=group.consume_from,
             consumer_type=kind,
             consumer_types=kinds,
+            work=work,
         )
         if group.pulled_routes
         else None,

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, Literal
 
-from msgspec import Meta
+from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from rmqlb.engine.allocate import check_settings
@@ -24,6 +24,7 @@ from rmqlb.engine.plan.changes import Changes
 from rmqlb.engine.plan.rebalance import Side
 from rmqlb.engine.rebalance.consumer import Client
 from rmqlb.engine.rebalance.environment import GroupEnvironment, Shares
+from rmqlb.engine.rebalance.lag import lag_over_time
 from rmqlb.engine.rebalance.profile import consumer_profile_of
 from rmqlb.engine.rebalance.timelines import EventLog, timelines
 from rmqlb.errors import DataError, RmqlbError, UsageError
@@ -41,6 +42,7 @@ from rmqlb.model.simulate_rebalance import (
     FigureSpreads,
     GroupFigures,
     GroupTrials,
+    LagCurve,
     QueueRate,
     QueueTimeline,
     RebalanceResult,
@@ -380,6 +382,7 @@ class GroupSimulation:
             queues=queues,
             consumers=consumer_parts(queues, [client.client_id for client in clients]),
             steps=tuple(env.log.steps) if explain else None,
+            lag=lag_over_time(env.log, queues, scenario, self._states, end_us),
         )
 
     def figures(self, trial: int) -> GroupFigures:
@@ -541,9 +544,18 @@ def _check(scenario: GroupScenario) -> None:
             raise UsageError(text, hint=hint, code="too-many-steps")
 
 
+class Work(Struct, frozen=True):
+    """What comes into queues, and what consumers do with it."""
+
+    rates: Mapping[MessageQueue, float] = {}
+    consume_us: int = 0
+    threads: int = 20
+    orderly: bool = False
+
+
 _PLAN_TRIALS = 5
 _PLAN_PATIENCE_US = 180 * SECOND_US
-_MOST_WORK = 1000  # consumers × queues up to which the simulations for a plan take some 30 ms
+_LARGEST = 1000  # consumers × queues up to which the simulations for a plan take some 30 ms
 
 
 def convergence(
@@ -557,6 +569,7 @@ def convergence(
     consume_from: str,
     consumer_type: ConsumerType = "push",
     consumer_types: Mapping[str, ConsumerType] | None = None,
+    work: Work = Work(),  # noqa: B008 (it is frozen)
 ) -> Convergence | None:
     """The effect on consumers if a plan's change happens at one moment, over a few trials.
 
@@ -565,8 +578,8 @@ def convergence(
     """
     events = tuple(change_events(before, after, changes))
     ends = (plan.summary.before, plan.summary.after)
-    work = max(end.consumers for end in ends) * max(end.queues for end in ends)
-    if not events or not after.members.client_ids or changes.to_strategy is not None or work > _MOST_WORK:
+    size = max(end.consumers for end in ends) * max(end.queues for end in ends)
+    if not events or not after.members.client_ids or changes.to_strategy is not None or size > _LARGEST:
         return None
     scenario = GroupScenario(
         events,
@@ -576,14 +589,20 @@ def convergence(
         consumer_type=consumer_type,
         consumer_types=consumer_types or {},
         patience_us=_PLAN_PATIENCE_US,
+        rates=work.rates,
+        consume_us=work.consume_us,
+        consume_threads=work.threads,
+        orderly=work.orderly,
     )
     try:
         simulation = GroupSimulation(None, before.members, before.routes, scenario, states=states, checked=True)
-        trials = summarise([simulation.figures(trial) for trial in range(_PLAN_TRIALS)])
+        runs = [simulation.run(trial) for trial in range(_PLAN_TRIALS)]
+        trials = summarise([run.figures for run in runs])
     except RmqlbError:
         return None  # a plan can be possible where a simulation is not, for example with a broker without an address
     found, all_converged = trials.figures, trials.converged == trials.trials
     unassigned = any(end.unassigned for end in ends)
+    lags = [run.lag.group for run in runs if run.lag is not None]
     doubly = any(end.duplicate_owners or end.queues_of_duplicate_client_ids for end in ends)
     return Convergence(
         trials=trials.trials,
@@ -593,7 +612,12 @@ def convergence(
         longest_gap_ms=None if unassigned else found.longest_gap_ms.max,
         longest_overlap_ms=None if doubly else found.longest_overlap_ms.max,
         unread_ms=found.unread_ms.max,
+        lag=max(lags, key=_badness, default=None),
     )
+
+
+def _badness(lag: LagCurve) -> tuple[float, float]:
+    return math.inf if lag.gone_ms is None else lag.gone_ms, lag.growth_per_second
 
 
 def change_events(before: Side, after: Side, changes: Changes) -> Iterator[Event]:

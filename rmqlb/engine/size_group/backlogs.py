@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from math import inf
-from statistics import fmean
 from typing import get_args
 
 from rmqlb.engine.allocate import prepare
@@ -30,7 +29,8 @@ def backlogs_of(
         pools = {owner: Pool(layout.threads, layout.orderly) for own in owners.values() for owner in own}
         last = slowest if len(flows) < len(loads) else backlog(flows, pools).last
         alone_ms = None if alone[slowest] == inf else 1000 * alone[slowest]
-        mean = fmean(load.work for queue, load in loads.items() if queue.topic == slowest.topic)
+        of_topic = [load.work for queue, load in loads.items() if queue.topic == slowest.topic]
+        mean = sum(of_topic) / len(of_topic)
         over_mean = loads[slowest].work / mean if mean else 1.0
         yield SizedBacklog(limit, times[limit], last, alone_ms, slowest, over_mean)
 

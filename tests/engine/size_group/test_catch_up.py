@@ -1,7 +1,5 @@
 """Sizes that catch up after an outage, or drain a lag, by closed forms; `tests/engine/test_backlog.py` has the model."""
 
-from __future__ import annotations
-
 import random
 from math import inf
 from typing import Any
