@@ -239,10 +239,10 @@ def sdks_that_differ(before: GroupSide, after: GroupSide) -> dict[str, tuple[str
 
 
 _MOST_GROUPS = 5  # groups with their own finding
-_OF_OWNERS = (
-    ("unexplained", "unexplained-owners", "queues whose owners no change explains"),
-    ("pending", "not-moved-yet", "queues not yet with the predicted owners"),
-)
+_OF_OWNERS = {
+    "unexplained": "queues whose owners no change explains",
+    "pending": "queues not yet with the predicted owners",
+}
 
 
 def compare_snapshots(
@@ -476,7 +476,7 @@ def diff_findings(diff: result.SnapshotDiff) -> Iterator[Finding]:
 
 def _group_findings(group: result.GroupDiff, before: ClusterSnapshot, facts: Group) -> Iterator[GroupFinding]:
     evidence, name = GroupEvidence(facts), group.group
-    for how, code, fact in _OF_OWNERS:
+    for how, fact in _OF_OWNERS.items():
         queues = tuple(queue.queue for queue in group.queues if queue.how == how)
         number = counted(len(queues), "queue")
         text = f"{number} of group {name} {are(len(queues))} not yet with the predicted owners: not converged"
@@ -485,7 +485,9 @@ def _group_findings(group: result.GroupDiff, before: ClusterSnapshot, facts: Gro
             text = f"no change explains the owners of {number} of group {name}{why}"
         if queues:
             yield replace(
-                group_finding(Finding(code, text, name), name),
+                group_finding(
+                    Finding("unexplained-owners" if how == "unexplained" else "not-moved-yet", text, name), name
+                ),
                 queues=queues,
                 evidence=(evidence.seen(fact, len(queues), threshold=1),),
                 consequence=f"Owners of {number} are not as predicted.",

@@ -61,34 +61,37 @@ def check_strategy(
         left += [queue for queue in listed if not owners[queue]]
         several += [queue for queue in listed if owners[queue] > 1]
         some = ids if len(ids) * len(listed) <= _MOST_WORK else ids[:: -(-len(ids) // _SAMPLE)]
-        expected = {client_id: answers[client_id] for client_id in some}
-        if _answers(name, listed, ids, some, own) != expected:
+        expected = _queues({client_id: answers[client_id] for client_id in some})
+        if _queues(_answers(name, listed, ids, some, own)) != expected:
             varies = True
             continue
         variants = {"queues": [(each, ids) for each in _orders(listed)]}
         variants["client ids"] = [(listed, each) for each in _orders(ids)]
         for what, lists in variants.items():
-            if any(_answers(name, *each, some, own) != expected for each in lists):
+            if any(_queues(_answers(name, *each, some, own)) != expected for each in lists):
                 orders[what] = None
-    found: dict[str, str] = {}  # code → text
+    who, found = f"strategy {name}", list[Finding]()
     if throws:
         first = next(iter(throws))
         number = f"throws for {len(throws)} of {len(ids)} consumers, which keep what they hold"
-        found["custom-throws"] = f"{number}; first {first}: {throws[first]}"
+        found.append(Finding("custom-throws", f"{who} {number}; first {first}: {throws[first]}"))
     elif left:
-        found["custom-unassigned"] = f"leaves {_listed(left)} unassigned: no consumer reads {_them(left)}"
+        text = f"{who} leaves {_listed(left)} unassigned: no consumer reads {_them(left)}"
+        found.append(Finding("custom-unassigned", text))
     if several:
-        text = f"gives {_listed(several)} to several consumers, which all read {_them(several)}"
-        found["custom-duplicate-owners"] = text
+        text = f"{who} gives {_listed(several)} to several consumers, which all read {_them(several)}"
+        found.append(Finding("custom-duplicate-owners", text))
     if varies:
         effect = (
             "such consumers drop and take queues with every rebalance, and what is shown here is one of its answers"
         )
-        found["custom-varies"] = f"answers differently when it is asked the same again: {effect}"
+        text = f"{who} answers differently when it is asked the same again: {effect}"
+        found.append(Finding("custom-varies", text))
     if orders:
-        text = "clients sort both lists by character before they call it, as is done here"
-        found["custom-order"] = f"depends on the order of the {' and of the '.join(orders)}: {text}"
-    return tuple(Finding(code, f"strategy {name} {text}") for code, text in found.items())
+        why = "clients sort both lists by character before they call it, as is done here"
+        text = f"{who} depends on the order of the {' and of the '.join(orders)}: {why}"
+        found.append(Finding("custom-order", text))
+    return tuple(found)
 
 
 def own_findings(
@@ -149,6 +152,11 @@ def _answers(name: str, queues: list[MessageQueue], ids: list[str], asked: Itera
         except AllocationError as error:
             found[client_id] = str(error)
     return found
+
+
+def _queues(answers: Answers) -> dict[str, tuple[MessageQueue, ...] | None]:
+    """The answers without texts of exceptions, which may differ each time."""
+    return {client_id: None if isinstance(answer, str) else answer for client_id, answer in answers.items()}
 
 
 def _thrown(answers: Answers) -> dict[str, str]:

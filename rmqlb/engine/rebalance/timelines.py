@@ -202,8 +202,11 @@ class _Notes(Struct, frozen=True, eq=False):
 
     def by_consumer(self) -> Iterator[_Notes]:
         """With BROADCASTING, no consumer takes over a queue, and each keeps its offsets in its own file."""
-        for client_id in dict.fromkeys(hold.client_id for hold in self.holds):
-            yield replace(self, holds=[hold for hold in self.holds if hold.client_id == client_id])
+        own: dict[str, list[Hold]] = {}
+        for hold in self.holds:
+            own.setdefault(hold.client_id, []).append(hold)
+        for holds in own.values():
+            yield replace(self, holds=holds)
 
 
 class _Starts:

