@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import closing, nullcontext, suppress
+from contextlib import AbstractContextManager, closing, nullcontext, suppress
 from datetime import datetime
 from functools import partial
 from types import MappingProxyType
@@ -94,6 +94,7 @@ class LiveSource:
         self._pace = pace or Pace()
         self._deadline = deadline
         self._slots = threading.BoundedSemaphore(AT_ONCE)
+        self.shown: Callable[[], AbstractContextManager[Progress]] = lambda: nullcontext(no_progress)
         self._begin(Wanted(), no_progress)
 
     def _begin(self, wanted: Wanted, progress: Progress) -> None:
@@ -155,8 +156,8 @@ class LiveSource:
 
     def ask_stacks(self, group: str, client_ids: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
         """Client ID → the stack traces of its consume threads, of the consumers that answer."""
-        self._begin(Wanted(group=group, spaced=True), no_progress)
-        with closing(self.reads):
+        with self.shown() as progress, closing(self.reads):
+            self._begin(Wanted(group=group, spaced=True), progress)
             try:
                 brokers = self.reads.brokers(group)
             except EndpointError:
@@ -187,7 +188,6 @@ class LiveSource:
         for question in questions:
             batches.setdefault(question.address, []).append(question)
         reads = self.reads.broker_reads
-        self._begin(Wanted(), no_progress)
 
         def of_broker(address: str) -> list[tuple[Question, Answer]]:
             """Stop at the first silence or unknown request code of the broker, so that silence costs one timeout."""
@@ -204,9 +204,10 @@ class LiveSource:
                 answers.append((question, answer))
             return answers
 
-        with closing(self.reads):
+        with self.shown() as progress, closing(self.reads):
             if reads is None:
                 return None
+            self._begin(Wanted(), progress)
             return [pair for _, pairs in self._each(what, of_broker, batches, slots=False) for pair in pairs]
 
     def _routes(self, topics: Sequence[str], *, tolerant: bool = False) -> list[RouteSighting]:

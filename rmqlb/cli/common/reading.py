@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable, Sequence
 from copy import copy
 from functools import cache, partial
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec.structs import replace
 
@@ -23,6 +23,10 @@ from rmqlb.sources.source_text import is_live, shown_source
 from rmqlb.verbs import amounts
 from rmqlb.verbs.source import Earlier, TextReader, earlier
 from rmqlb.views.formats.text import visible
+
+if TYPE_CHECKING:
+    from rmqlb.sources.dump import DumpSource
+    from rmqlb.sources.live import LiveSource
 
 Shown = TypeVar("Shown")
 
@@ -47,6 +51,11 @@ class Reader(TextReader):
 
     def of_file(self, path: str) -> "Reader":
         return Reader(self._options.but(source=path, active_context=None, ignored_context_note=None), self._terminal)
+
+    def open(self) -> "DumpSource | LiveSource":
+        source = super().open()
+        source.shown = self._terminal.progress
+        return source
 
     def fetch(self, wanted: Wanted, progress: Progress = no_progress) -> ClusterSnapshot:  # noqa: ARG002 - a Reader's
         source, context = self.open_for_another_reading(), self._options.active_context

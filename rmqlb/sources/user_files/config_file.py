@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import stat
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -184,7 +185,7 @@ def change_user_file(path: str, change: Callable[[ConfigFile], ConfigFile]) -> C
         make_private_folder(folder)
         if os.stat(folder).st_mode & 0o077:
             os.chmod(folder, 0o700)
-        with _alone_in(folder):
+        with _alone_in(folder, path):
             changed = change(read_user_file(path))
             replace_file(os.path.realpath(path), _HEAD + _text(changed), mode=0o600)
     except OSError as error:
@@ -223,14 +224,27 @@ def _text(config: ConfigFile) -> str:
     return text if document else ""
 
 
+_PATIENCE_S = 10.0
+_PAUSE_S = 0.02
+
+
 @contextmanager
-def _alone_in(folder: str) -> Iterator[None]:
+def _alone_in(folder: str, path: str) -> Iterator[None]:
     """Lock the folder itself, so no lock file remains."""
     import fcntl
 
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        deadline = time.monotonic() + _PATIENCE_S
+        while True:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() > deadline:
+                    problem = f"{path}: another rmqlb has been changing it for {_PATIENCE_S:.0f} s"
+                    raise UsageError(problem, hint="end that one, or try again") from None
+                time.sleep(_PAUSE_S)
         yield
     finally:
         os.close(descriptor)
