@@ -62,11 +62,11 @@ def seconds(text: str, option: str) -> float:
     return us / UNITS_US["s"]
 
 
-def spacing(since: object) -> float | None:
-    """The time between two samples, where `--earlier` has one instead of a file."""
+def spacing(since: object, option: str = "--earlier") -> float | None:
+    """The time between two samples, where the option has one instead of a file."""
     if not isinstance(since, str) or time_us(since) is None or os.path.exists(since):
         return None
-    return seconds(since, "--earlier")
+    return read_setting("earlier", seconds, since) if option.endswith("=") else seconds(since, option)
 
 
 def whole_ms(text: str, option: str) -> int:

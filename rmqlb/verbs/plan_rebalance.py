@@ -47,7 +47,7 @@ def plan_rebalance(
     """
     strategies = Strategies(options.get("strategy_options"))
     of_changes, of_groups = split_changes(options)
-    changes, rates = changes_of(of_changes, strategies), asked_rates(options)
+    changes, rates = changes_of(of_changes, strategies), asked_rates(options, "--set earlier=")
     of_selection: Any = {name: value for name, value in of_groups.items() if name in GroupOptions.__annotations__}
     consume_us = read_setting("consume-time", duration_us, options.get("consume_time", "0s"), zero=True)
     names, has_all = strategies.compared(strategy)
@@ -69,7 +69,7 @@ def plan_rebalance(
         found = chosen.resolve(snapshot, name, strategies.settings_for, strategy=before, by_pop=pop_share is not None)
         progress(found.title, 0, 0)
         chosen.require_named({*found.client_ids, *change_members(found.client_ids, changes)})
-        known = rates.of(found, wanted, snapshot)
+        known = rates.of(found, wanted, snapshot, several=chosen.several)
         orderly = found.seen is not None and is_orderly(found.seen) is True
         work = Work(known.of_queues, consume_us, options.get("consume_threads", 20), orderly)
         plan, places, findings = plan_group(

@@ -42,6 +42,7 @@ class Rates(Struct, frozen=True):
     texts: Sequence[str]
     earlier: Earlier | None
     spacing_s: float | None  # between two samples of a running cluster
+    option: str  # of the earlier snapshot, with its value
 
     @property
     def given(self) -> bool:
@@ -52,8 +53,8 @@ class Rates(Struct, frozen=True):
         if self.spacing_s is None:
             return self, source.fetch(wanted)
         if not source.live:
-            text = f"--earlier {self.spacing_s:g}s: the source is no running cluster, which two samples need"
-            raise UsageError(text, hint="name a file: --earlier FILE, or say it: --rate R")
+            text = f"{self.option}: the source is no running cluster, which two samples need"
+            raise UsageError(text, hint="name a file instead of a time, or say it: --rate R")
         first = source.fetch(wanted)
         progress(f"waiting {self.spacing_s:g} s for the second sample", 0, 0)
         time.sleep(self.spacing_s)
@@ -64,26 +65,27 @@ class Rates(Struct, frozen=True):
         group: Group,
         wanted: Wanted,
         snapshot: ClusterSnapshot,
+        *,
+        several: bool = False,
         events: Sequence[Event] = (),
-        topics: Sequence[str] = (),
     ) -> KnownRates:
-        """The rates of a group's queues (raises DataError, UsageError); `topics` may be named besides its own."""
+        """The rates of a group's queues (raises DataError, UsageError); for several groups, other topics may be named."""
         own = [route.topic for route in group.pulled_routes]
-        of_topics = typed_rates(self.texts, [*dict.fromkeys((*own, *topics))])
-        of_queues, over_ms = spread_evenly(of_topics, group.pulled_routes, events), None
+        typed = typed_rates(self.texts, [*dict.fromkeys((*own, *(snapshot.routes if several else ())))])
+        of_queues, over_ms = spread_evenly(typed, group.pulled_routes, events), None
         if self.earlier is not None:
             observed, over_s = _since(self.earlier, wanted, group, snapshot)
             of_queues, over_ms = observed | of_queues, 1000 * over_s
         source = RateSource(tuple(self.texts), over_ms) if self.given else None
-        return KnownRates(of_queues, of_topics, source)
+        return KnownRates(of_queues, {topic: typed[topic] for topic in own if topic in typed}, source)
 
 
 def asked_rates(options: RateOptions, option: str = "--earlier") -> Rates:
     """Refuse what cannot be meant (raises UsageError)."""
     since = options.get("rates_since")
-    spacing_s = spacing(since)
+    spacing_s = spacing(since, option)
     before = earlier(since, option) if spacing_s is None else None
-    return Rates(texts_of(options.get("rates")), before, spacing_s)
+    return Rates(texts_of(options.get("rates")), before, spacing_s, f"{option}{'' if option.endswith('=') else ' '}{since}")
 
 
 def typed_rates(texts: Sequence[str], topics: Sequence[str]) -> Mapping[str, float]:

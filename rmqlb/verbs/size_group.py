@@ -80,7 +80,7 @@ def size_group(
             of_group = select(name, topics=topics, consumers=1, sdk=sdk, include_retry=include_retry)
         found = of_group.resolve(snapshot, name, named.settings_for, strategy=names[0] if names else None)
         found.must_share()
-        work = _Work(found, asked_for_rates.of(found, wanted, snapshot))
+        work = _Work(found, asked_for_rates.of(found, wanted, snapshot, several=chosen.several))
         if has_rate:
             work.require(consume_us, more_queues=question.queues_per_broker is not None)
         if question.limits.drain_in_ms is not None:

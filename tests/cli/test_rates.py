@@ -10,6 +10,7 @@ from rmqlb.model.size_group import GroupSize, SizeQuestion
 from rmqlb.model.snapshot import ClusterSnapshot, Wanted
 from rmqlb.sources.source import NothingToAsk
 from rmqlb.verbs.amounts import spacing
+from rmqlb.verbs.plan_rebalance import plan_rebalance
 from rmqlb.verbs.size_group import size_group
 from rmqlb.verbs.source import Reader, reader
 
@@ -49,8 +50,12 @@ def test_two_samples_give_the_rates_that_two_files_give() -> None:
 
 
 def test_a_file_has_one_sample() -> None:
-    with pytest.raises(UsageError, match="the source is no running cluster"):
+    with pytest.raises(UsageError, match="^--earlier 60s: the source is no running cluster"):
         sized(reader(FILES[0]), "60s")
+    with pytest.raises(UsageError, match="^--set earlier=60s: the source is no running cluster"):
+        plan_rebalance(reader(FILES[0]), "order-svc", add=[1], rates_since="60s")
+    with pytest.raises(UsageError, match="^--set earlier=25h: longer than a day"):
+        plan_rebalance(reader(FILES[0]), "order-svc", add=[1], rates_since="25h")
 
 
 def test_a_time_is_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

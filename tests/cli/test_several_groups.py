@@ -116,6 +116,20 @@ def test_the_consumers_and_the_sizes_of_groups_are_one_table(command: str, table
     assert {row[0] for row in several[len(alone) :]} == {"bill-svc"}
 
 
+@every_case(
+    ("command", "option", "time"),
+    [(SIZE, "--rate", "--consume-time"), (PLAN, "--set", "--set"), (SIMULATE, "--rate", "--set")],
+)
+def test_a_rate_may_name_the_topic_of_another_group(command: tuple[str, ...], option: str, time: str) -> None:
+    """Only order-svc reads Skewed."""
+    rates = [f"rate={text}" if option == "--set" else text for text in ("OrderEvents=300", "Skewed=9")]
+    work = (time, "consume-time=4ms" if time == "--set" else "4ms")
+    of_both, of_skewed = ((option, rates[0], option, rates[1]), (option, rates[1]))
+    several = envelope_of(*command, *SOURCE, "-g", "order-svc", "-g", "audit-svc", *of_both, *work)
+    assert [group["group"] for group in several["data"]["groups"]] == ["order-svc", "audit-svc"]
+    assert error_of(run(*command, *SOURCE, "-g", "audit-svc", *of_skewed, *work).stderr).code == "topic-not-found"
+
+
 def test_the_summaries_of_consumers_and_sizes_count_the_groups() -> None:
     consumers = envelope_of("show-consumers", *FAULTS, "-g", "*")["data"]["summary"]
     assert (consumers["withErrors"], consumers["lagging"], consumers["inOrder"]) == (2, 1, 1)

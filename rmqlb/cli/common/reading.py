@@ -144,8 +144,8 @@ def ask(verb: Callable[..., Shown], reader: Reader, options: Options, **more: An
     """A verb with its source and its arguments, which the fields of the options are (raises UsageError)."""
     given = options.arguments() | more
     since = given.get("rates_since")
-    if since is not None and amounts.spacing(since) is None:
-        found = earlier(since, options.option("rates_since"))
+    if since is not None and amounts.spacing(since, option := options.option("rates_since")) is None:
+        found = earlier(since, option)
         given["rates_since"] = found and Earlier(reader.of_file(since), found.option)
     return partial(verb, reader, **given)
 
