@@ -69,7 +69,7 @@ class Rates(Struct, frozen=True):
         several: bool = False,
         events: Sequence[Event] = (),
     ) -> KnownRates:
-        """The rates of a group's queues (raises DataError, UsageError); for several groups, other topics may be named."""
+        """Rates of a group's queues (raises DataError, UsageError); among several groups, other topics may be named."""
         own = [route.topic for route in group.pulled_routes]
         typed = typed_rates(self.texts, [*dict.fromkeys((*own, *(snapshot.routes if several else ())))])
         of_queues, over_ms = spread_evenly(typed, group.pulled_routes, events), None
@@ -85,7 +85,8 @@ def asked_rates(options: RateOptions, option: str = "--earlier") -> Rates:
     since = options.get("rates_since")
     spacing_s = spacing(since, option)
     before = earlier(since, option) if spacing_s is None else None
-    return Rates(texts_of(options.get("rates")), before, spacing_s, f"{option}{'' if option.endswith('=') else ' '}{since}")
+    separator = "" if option.endswith("=") else " "
+    return Rates(texts_of(options.get("rates")), before, spacing_s, f"{option}{separator}{since}")
 
 
 def typed_rates(texts: Sequence[str], topics: Sequence[str]) -> Mapping[str, float]:

@@ -3,6 +3,7 @@ from functools import partial
 from math import fsum
 from typing import Unpack
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from rmqlb.engine.assignment.assign import runnable
@@ -15,11 +16,11 @@ from rmqlb.engine.size_group.size_group import size_group as find_size
 from rmqlb.engine.source_findings import one_broker_findings
 from rmqlb.errors import DataError, UsageError
 from rmqlb.model.message_queue import MessageQueue, queue_ranges
+from rmqlb.model.rates import RateSource
 from rmqlb.model.result import INFO, Finding, Meta, Progress, counted, no_progress, with_meta
 from rmqlb.model.size_group import (
     MOST_SIZE,
     GroupSize,
-    SizedBacklog,
     SizedTopic,
     SizeQuestion,
     SizesOfGroups,
@@ -80,24 +81,17 @@ def size_group(
             of_group = select(name, topics=topics, consumers=1, sdk=sdk, include_retry=include_retry)
         found = of_group.resolve(snapshot, name, named.settings_for, strategy=names[0] if names else None)
         found.must_share()
-        work = _Work(found, asked_for_rates.of(found, wanted, snapshot, several=chosen.several))
-        if has_rate:
-            work.require(consume_us, more_queues=question.queues_per_broker is not None)
-        if question.limits.drain_in_ms is not None:
-            work.require_lag()
+        known = asked_for_rates.of(found, wanted, snapshot, several=chosen.several)
+        has_more, has_lag = question.queues_per_broker is not None, question.limits.drain_in_ms is not None
+        work = _work(found, known, consume_us, more_queues=has_more, with_lag=has_lag) if has_rate else None
         present = () if found.assumed else found.client_ids
         compared = runnable(names, replace(found.members, client_ids=present)) if has_all else names
+        is_orderly_now = found.seen is not None and bool(known.of_queues) and is_orderly(found.seen) is True
         own = replace(
-            question,
+            question if work is None else work.asked(question),
             consumers=sizes or _usual_sizes(question, found),
             strategies=tuple(compared) or (found.strategy.strategy,),
-            work={queue: rate * work.consume_ms[queue.topic] / 1000 for queue, rate in work.rates.items()},
-            work_of_topics={topic: rate * work.consume_ms[topic] / 1000 for topic, rate in work.of_topics.items()},
-            lag={queue: lag * work.consume_ms[queue.topic] / 1000 for queue, lag in work.lag.items()},
-            batch=full_call(work.batch),
-            ahead={topic: PULLED_AHEAD * consume_ms / 1000 for topic, consume_ms in work.consume_ms.items()},
-            orderly=question.orderly
-            or (found.seen is not None and bool(work.rates) and is_orderly(found.seen) is True),
+            orderly=question.orderly or is_orderly_now,
             present=present,
             subscribed=_subscribed(found, present),
             sdk=found.sdks.usual,
@@ -107,10 +101,8 @@ def size_group(
         now = found.members
         if len(set(now.client_ids)) < len(now.client_ids) or now.strategy_of or now.sdk_of:
             size = replace(size, consumers_now=None)  # no size describes it
-        if has_rate:
-            backlogs = (work.of_backlog(each, question.limits.outage_ms) for each in size.backlogs)
-            topics_now = map(work.of_topic, size.topics)
-            size = replace(size, topics=tuple(topics_now), backlogs=tuple(backlogs), rates=work.source)
+        if work is not None:
+            size = work.answered(size, known.source)
         size = replace(size, conditions=tuple(try_on_size(condition, size) for condition in asked))
         return size, tuple(_findings(own, found))
 
@@ -167,70 +159,85 @@ def _usual_sizes(question: SizeQuestion, group: Group) -> tuple[int, int]:
     return 1, min(max(largest, 1) + question.limits.survive, MOST_SIZE)
 
 
-class _Work:
-    """What comes into the queues, and how long listeners take for it."""
+class _Work(Struct, frozen=True):
+    """What comes into the queues, what waits in them, and how long listeners take for it."""
 
-    def __init__(self, group: Group, rates: KnownRates) -> None:
-        self._group = group
-        self.rates, self.source = dict(rates.of_queues), rates.source
-        with_queues = {queue.topic for queue in group.pulled_queues}
-        self.of_topics = {topic: rate for topic, rate in rates.of_topics.items() if topic not in with_queues}
-        self.consume_ms: dict[str, float] = {}  # of a message that comes alone
-        self.batch = 1  # most messages of a call
-        self.lag: dict[MessageQueue, int] = {}
+    rates: Mapping[MessageQueue, float]
+    of_topics: Mapping[str, float]  # the rates of topics without a readable queue
+    consume_ms: Mapping[str, float]  # of a message that comes alone
+    batch: int  # most messages of a call
+    lag: Mapping[MessageQueue, int]
 
-    def require(self, consume_us: int | None, *, more_queues: bool) -> None:
-        """Refuse topics of unknown rate or consume time, and rates of topics that get no queue (raises DataError)."""
-        self.consume_ms = self._consume_ms(consume_us)
-        unknown = list(dict.fromkeys(queue.topic for queue in self._group.pulled_queues if queue not in self.rates))
-        if unknown:
-            text = f"how many messages come to {counted(len(unknown), 'topic')} is unknown ({', '.join(unknown[:3])})"
-            raise DataError(text, hint=f"say it: --rate {unknown[0]}=R", code="rate-unknown")
-        if self.of_topics and not self.rates and not more_queues:
-            text = f"no readable queue in {', '.join(self.of_topics)}: consumers get none of its messages"
-            hint = "say how many read queues there will be: --queues-per-broker N..M"
-            raise DataError(text, hint=hint, code="no-readable-queue")
+    def asked(self, question: SizeQuestion) -> SizeQuestion:
+        """The question with amounts in the time of a thread."""
+        seconds = {topic: consume_ms / 1000 for topic, consume_ms in self.consume_ms.items()}
+        return replace(
+            question,
+            work={queue: rate * seconds[queue.topic] for queue, rate in self.rates.items()},
+            work_of_topics={topic: rate * seconds[topic] for topic, rate in self.of_topics.items()},
+            lag={queue: lag * seconds[queue.topic] for queue, lag in self.lag.items()},
+            batch=full_call(self.batch),
+            ahead={topic: PULLED_AHEAD * consume_s for topic, consume_s in seconds.items()},
+        )
 
-    def require_lag(self) -> None:
-        states = self._group.states
-        lags = {queue: states[queue].lag if queue in states else None for queue in self._group.pulled_queues}
-        self.lag = {queue: lag for queue, lag in lags.items() if lag is not None}
-        if len(self.lag) < len(lags):
-            text = f"the lag of {counted(len(lags) - len(self.lag), 'queue')} is unknown, such as"
-            queue = next(queue for queue in lags if queue not in self.lag)
-            hint = "use a source that has the offsets of the group, or ask for an outage: --outage 30m"
-            raise DataError(f"{text} {queue_ranges([queue])}", hint=hint, code="lag-unknown")
+    def answered(self, size: GroupSize, source: RateSource | None) -> GroupSize:
+        """The answer with amounts in messages."""
+        outage_s = (size.limits.outage_ms or 0.0) / 1000
+        messages = {"catch-up": outage_s * fsum((*self.rates.values(), *self.of_topics.values()))}
+        messages["drain-in"] = sum(self.lag.values())
+        backlogs = tuple(replace(each, messages=messages[each.limit]) for each in size.backlogs)
+        return replace(size, topics=tuple(map(self._of_topic, size.topics)), backlogs=backlogs, rates=source)
 
-    def _consume_ms(self, typed_us: int | None) -> dict[str, float]:
-        """How long a listener takes for a message of each topic: as typed, or the longest that a consumer reports.
-
-        Reports are of calls. A call of an orderly consumer has as many messages as its batch while messages wait; one
-        of a concurrent consumer, only while they wait at the broker.
-        """
-        topics = [route.topic for route in self._group.pulled_routes]
-        if typed_us is not None:
-            return dict.fromkeys(topics, typed_us / 1000)
-        reports = self._group.seen.reports.values() if self._group.seen is not None else ()
-        evidence = [report.evidence for report in reports if report.evidence is not None]
-        statuses = [each.statuses or {} for each in evidence]
-        batch = min((each.batch or 1 for each in evidence), default=1)
-        self.batch, of_call = (1, batch) if any(each.orderly for each in evidence) else (batch, 1)
-        found: dict[str, float] = {}
-        for topic in topics:
-            known = [status[topic].consume_ms for status in statuses if topic in status]
-            found[topic] = max((each for each in known if each), default=0.0) / of_call
-            if not found[topic]:
-                text = f"how long listeners take for a message of {topic} is not reported by consumers"
-                raise DataError(text, hint="say it: --consume-time 40ms", code="consume-time-unknown")
-        return found
-
-    def of_topic(self, topic: SizedTopic) -> SizedTopic:
+    def _of_topic(self, topic: SizedTopic) -> SizedTopic:
         own = [rate for queue, rate in self.rates.items() if queue.topic == topic.topic]
         rate = fsum(own) if own else self.of_topics.get(topic.topic)
         return replace(topic, rate_per_second=rate, consume_ms=self.consume_ms[topic.topic])
 
-    def of_backlog(self, backlog: SizedBacklog, outage_ms: float | None) -> SizedBacklog:
-        rates = (*self.rates.values(), *self.of_topics.values())
-        if backlog.limit == "catch-up":
-            return replace(backlog, messages=fsum(rates) * (outage_ms or 0.0) / 1000)
-        return replace(backlog, messages=sum(self.lag.values()))
+
+def _work(group: Group, rates: KnownRates, consume_us: int | None, *, more_queues: bool, with_lag: bool) -> _Work:
+    """Raises DataError for unknown rates, consume times and lags, and for rates of topics that get no queue."""
+    queues = group.pulled_queues
+    consume_ms, batch = _consume_ms(group, consume_us)
+    with_queues = {queue.topic for queue in queues}
+    of_topics = {topic: rate for topic, rate in rates.of_topics.items() if topic not in with_queues}
+    unknown = list(dict.fromkeys(queue.topic for queue in queues if queue not in rates.of_queues))
+    if unknown:
+        text = f"how many messages come to {counted(len(unknown), 'topic')} is unknown ({', '.join(unknown[:3])})"
+        raise DataError(text, hint=f"say it: --rate {unknown[0]}=R", code="rate-unknown")
+    if of_topics and not rates.of_queues and not more_queues:
+        text = f"no readable queue in {', '.join(of_topics)}: consumers get none of its messages"
+        hint = "say how many read queues there will be: --queues-per-broker N..M"
+        raise DataError(text, hint=hint, code="no-readable-queue")
+    return _Work(rates.of_queues, of_topics, consume_ms, batch, _lag(group) if with_lag else {})
+
+
+def _lag(group: Group) -> dict[MessageQueue, int]:
+    lags = {queue: group.states[queue].lag if queue in group.states else None for queue in group.pulled_queues}
+    known = {queue: lag for queue, lag in lags.items() if lag is not None}
+    if unknown := [queue for queue in lags if queue not in known]:
+        text = f"the lag of {counted(len(unknown), 'queue')} is unknown, such as {queue_ranges(unknown[:1])}"
+        hint = "use a source that has the offsets of the group, or ask for an outage: --outage 30m"
+        raise DataError(text, hint=hint, code="lag-unknown")
+    return known
+
+
+def _consume_ms(group: Group, typed_us: int | None) -> tuple[dict[str, float], int]:
+    """How long a listener takes for a message of each topic, as typed or the longest reported; messages of a call.
+
+    Reports are of calls. A call of an orderly consumer has as many messages as its batch while messages wait; one of a
+    concurrent consumer, only while they wait at the broker.
+    """
+    topics = [route.topic for route in group.pulled_routes]
+    if typed_us is not None:
+        return dict.fromkeys(topics, typed_us / 1000), 1
+    reports = group.seen.reports.values() if group.seen is not None else ()
+    evidence = [report.evidence for report in reports if report.evidence is not None]
+    batch = min((each.batch or 1 for each in evidence), default=1)
+    orderly, found = any(each.orderly for each in evidence), dict[str, float]()
+    for topic in topics:
+        known = [each.statuses[topic].consume_ms for each in evidence if each.statuses and topic in each.statuses]
+        found[topic] = max((each for each in known if each), default=0.0) / (batch if orderly else 1)
+        if not found[topic]:
+            text = f"how long listeners take for a message of {topic} is not reported by consumers"
+            raise DataError(text, hint="say it: --consume-time 40ms", code="consume-time-unknown")
+    return found, 1 if orderly else batch

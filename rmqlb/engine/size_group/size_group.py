@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import lru_cache, reduce
+from functools import reduce
 from itertools import combinations
-from math import comb, inf
-from typing import Any, Literal, TypeVar, get_args
+from math import ceil, comb, inf
+from typing import Any, get_args
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -19,7 +19,6 @@ from rmqlb.engine.arguments import require
 from rmqlb.engine.conditions import Condition, Figures
 from rmqlb.engine.kernel import Draws, stream_key
 from rmqlb.engine.plan.changes import Changes, QueueCount, change_routes
-from rmqlb.engine.size_group.backlogs import backlogs_of, owners_in
 from rmqlb.engine.size_group.sizes import (
     HashSizes,
     IdSizes,
@@ -52,9 +51,9 @@ from rmqlb.model.size_group import (
 
 MOST_LOSSES = 200  # losses of one number of consumers tried in one size; beyond that some are drawn
 _STREAM = 20
+_SMALL = 1e-9  # 0.07 * 100 is more than 7 in binary
 _ORDER: tuple[Limit, ...] = get_args(Limit)
 
-Number = TypeVar("Number", int, float)
 Loads = Mapping[MessageQueue, Load]
 Progress = Callable[[int, int], None]
 
@@ -119,13 +118,11 @@ def _check(question: SizeQuestion, settings: Settings) -> None:
     require(question, SizeQuestion, "SizeQuestion")
     check_settings(settings)
     least, most = question.consumers
-    if least > most:
-        raise UsageError(f"consumers from {least} to {most}: there are none between")
+    for what, span in (("consumers", question.consumers), ("queues per broker", question.queues_per_broker)):
+        if span is not None and span[0] > span[1]:
+            raise UsageError(f"{what} from {span[0]} to {span[1]}: there are none between")
     if question.limits.survive >= most:
         raise UsageError(f"survive {question.limits.survive} of at most {most} consumers: no consumer would be left")
-    queues = question.queues_per_broker
-    if queues is not None and queues[0] > queues[1]:
-        raise UsageError(f"queues per broker from {queues[0]} to {queues[1]}: there are none between")
     _check_work(question)
     number = (most + 1 - least) * len(_numbers(question)) * len(question.strategies)
     if number > MOST_SIZES:
@@ -314,13 +311,9 @@ def _losses(candidate: _Candidate, consumers: int, limits: SizeLimits, seed: int
     hosts = candidate.hosts[:consumers]
     for name in dict.fromkeys(hosts):
         lost_with_it = [place for place, each in enumerate(hosts) if each == name]
+        left_over = sizes.figures(consumers, lost_with_it) if len(lost_with_it) < consumers else ()
         loss = {"lost_consumers": len(lost_with_it), "lost_broker": None, "lost_host": name}
-        yield (
-            "survive-host",
-            loss,
-            sizes.figures(consumers, lost_with_it) if len(lost_with_it) < consumers else (),
-            True,
-        )
+        yield "survive-host", loss, left_over, True
     for broker, others in candidate.without_broker.items():
         loss = {"lost_consumers": 0, "lost_broker": broker}
         yield "survive-broker", loss, () if others is None else others.figures(consumers), True
@@ -346,31 +339,16 @@ def _failing(fails: Mapping[Limit, set[int]], trials: int, enough: float) -> tup
 
 
 def _at_share(figures: Sequence[SizeFigures], share: float) -> dict[str, Any]:
-    """The value of each figure that this share of the sets of IDs does not exceed."""
+    """The smallest value of each figure that this share of the sets of IDs does not exceed."""
     found: dict[str, Any] = {}
     for name in SizeFigures.__struct_fields__:
-        values = [value for each in figures if (value := getattr(each, name)) is not None]
-        value = at_share(values, share) if values or name in ("idle", "unassigned", "duplicate_owners") else None
+        values = sorted(value for each in figures if (value := getattr(each, name)) is not None)
+        if not values:
+            found[name] = 0 if name in ("idle", "unassigned", "duplicate_owners") else None
+            continue
+        value = values[max(ceil(share * len(values) - _SMALL), 1) - 1]
         found[name] = None if value == inf else value
     return found
-
-
-def at_share(values: Sequence[Number], share: float) -> Number | Literal[0]:
-    """The smallest value that this share of the values does not exceed.
-
-    >>> at_share([3, 1, 2, 9], 1), at_share([3, 1, 2, 9], 0.75), at_share([3, 1, 2, 9], 0.1), at_share([], 1)
-    (9, 3, 1, 0)
-    """
-    if not values:
-        return 0
-    needed = _needed(len(values), share)
-    return max(values) if needed == len(values) else sorted(values)[needed - 1]
-
-
-@lru_cache
-def _needed(number: int, share: float) -> int:
-    """The least count that is this share of `number`; in binary 0.8 * 5 is more than 4."""
-    return next(each for each in range(1, number + 1) if each / number >= share)
 
 
 def _answer(
@@ -389,7 +367,7 @@ def _answer(
     allowed = tuple(point.consumers for point in curve if point.satisfied)
     trials, sdk, layout = candidate.sizes.trials, sdk_named(question.sdk).sdk, candidate.queues.layout
     ids = candidate.client_ids[: best[chosen].consumers]
-    owners = owners_in(layout, candidate.strategy, ids, settings, sdk, question.subscribed)
+    owners = IdSizes(layout, candidate.strategy, settings, [ids], sdk, question.subscribed).owners(ids)
     return GroupSize(
         group=group,
         consumers=min(allowed, default=None),
@@ -411,7 +389,7 @@ def _answer(
         orderly=question.orderly,
         sdk=question.sdk,
         mixed_subscriptions=bool(question.subscribed),
-        backlogs=tuple(backlogs_of(layout, best[chosen], owners)),
+        backlogs=tuple(layout.sized_backlogs(best[chosen], owners)),
         losses="counted" if all(p.after_loss is None or p.after_loss.exact for p in curve) else "drawn",
     )
 

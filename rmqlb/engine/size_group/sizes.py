@@ -10,12 +10,12 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, cached_property
-from itertools import compress
+from itertools import chain, compress
 from math import inf
 from typing import Protocol
 
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import astuple, replace
 
 from rmqlb.engine.allocate import names_inside, prepare
 from rmqlb.engine.allocate.consistent_hash import check_ring, ring_hash
@@ -28,7 +28,7 @@ from rmqlb.engine.kernel import Draws, stream_key
 from rmqlb.errors import DataError, UsageError
 from rmqlb.model.message_queue import MessageQueue, sort_client_ids, sort_queues
 from rmqlb.model.route import TopicRouteData
-from rmqlb.model.size_group import SizeQuestion, TimeLimit
+from rmqlb.model.size_group import SizedBacklog, SizePoint, SizeQuestion, TimeLimit
 
 _STREAM = 19
 _MOST_STEPS = 20_000_000  # entries of all rings, and searches of a queue among a consumer's entries
@@ -99,6 +99,22 @@ class Layout(Struct, frozen=True, dict=True):
         """In thread time: a message that comes alone takes a second."""
         return Flow(load.work, 1.0, load.lag, owners, self.batch, load.ahead)
 
+    def sized_backlogs(self, point: SizePoint, owners: Mapping[MessageQueue, Sequence[str]]) -> Iterator[SizedBacklog]:
+        """The queue whose lag goes last at this size, and the one that no number of consumers makes faster."""
+        times: dict[TimeLimit, float | None] = {"catch-up": point.catch_up_ms, "drain-in": point.drain_ms}
+        pools = {owner: Pool(self.threads, self.orderly) for own in owners.values() for owner in own}
+        for limit, of_queues in self.backlogs(self.loads).items():
+            loads = dict(zip(self.queues, of_queues, strict=True))
+            alone = {queue: self.drain_s([load]) for queue, load in loads.items()}
+            slowest = max(alone, key=lambda queue: alone[queue])
+            flows = {q: self.flow(load, tuple(owners.get(q, ()))) for q, load in loads.items()}
+            last = slowest if any(load.lag == inf for load in of_queues) else backlog(flows, pools).last
+            alone_ms = None if alone[slowest] == inf else 1000 * alone[slowest]
+            of_topic = [load.work for queue, load in loads.items() if queue.topic == slowest.topic]
+            mean = sum(of_topic) / len(of_topic)
+            over_mean = loads[slowest].work / mean if mean else 1.0
+            yield SizedBacklog(limit, times[limit], last, alone_ms, slowest, over_mean)
+
     def figures(
         self,
         consumers: int,
@@ -150,20 +166,8 @@ class SizeFigures(Struct, frozen=True):
     drain_ms: float | None = None
 
     def worse(self, other: SizeFigures) -> SizeFigures:
-        known = self.imbalance is not None and other.imbalance is not None
-        return SizeFigures(
-            max(self.imbalance or 0.0, other.imbalance or 0.0) if known else None,
-            max(self.idle, other.idle),
-            _more(self.utilisation, other.utilisation),
-            max(self.unassigned, other.unassigned),
-            max(self.duplicate_owners, other.duplicate_owners),
-            _more(self.catch_up_ms, other.catch_up_ms),
-            _more(self.drain_ms, other.drain_ms),
-        )
-
-
-def _more(one: float | None, other: float | None) -> float | None:
-    return None if one is None else max(one, other or 0.0)
+        pairs = zip(astuple(self), astuple(other), strict=True)
+        return SizeFigures(*(None if None in pair else max(pair) for pair in pairs))
 
 
 class Sizes(Protocol):
@@ -235,7 +239,7 @@ class IdSizes:
         self._layout, self._strategy, self._settings = layout, strategy, settings
         self._id_sets, self._sdk, self._subscribed = id_sets, sdk, subscribed
         self._queues = [sort_queues(topic.queues, sdk.order) for topic in layout.topics]
-        self._loads = [dict(zip(topic.queues, topic.loads, strict=False)) for topic in layout.topics]
+        self._loads = dict(zip(layout.queues, layout.loads, strict=False))
 
     def figures(self, consumers: int, lost: Sequence[int] = ()) -> Sequence[SizeFigures]:
         gone = frozenset(lost)
@@ -243,24 +247,26 @@ class IdSizes:
         found = {ids: self._figures(ids) for ids in dict.fromkeys(sets)}
         return [found[ids] for ids in sets]
 
+    def owners(self, client_ids: Sequence[str]) -> dict[MessageQueue, list[str]]:
+        ids, owners = sort_client_ids(client_ids, self._sdk.order), dict[MessageQueue, list[str]]()
+        for queues in self._queues:
+            allocated = prepare(self._strategy, queues, ids, self._settings, self._sdk)
+            for client_id in ids:  # one without the topic never computes its share, which the others leave to it
+                if queues[0].topic in self._subscribed.get(client_id, (queues[0].topic,)):
+                    for queue in allocated.share(client_id):
+                        owners.setdefault(queue, []).append(client_id)
+        return owners
+
     def _figures(self, client_ids: Sequence[str]) -> SizeFigures:
-        ids = sort_client_ids(client_ids, self._sdk.order)
-        numbers, shares = dict.fromkeys(ids, 0), {client_id: list[Load]() for client_id in ids}
-        unassigned = duplicates = 0
-        for queues, loads in zip(self._queues, self._loads, strict=True):
-            strategy = prepare(self._strategy, queues, ids, self._settings, self._sdk)
-            owners: Counter[MessageQueue] = Counter()
-            for client_id in ids:
-                if queues[0].topic not in self._subscribed.get(client_id, (queues[0].topic,)):
-                    continue  # it never computes its share, which the others leave to it
-                share = strategy.share(client_id)
-                owners.update(share)
-                numbers[client_id] += len(share)
-                shares[client_id] += (loads[queue] for queue in share if queue in loads)
-            unassigned += len(queues) - len(owners)
-            duplicates += sum(number > 1 for number in owners.values())
-        each, of_each = list(numbers.values()), list(shares.values())
-        return self._layout.figures(len(ids), max(each), sum(each), each.count(0), of_each, unassigned, duplicates)
+        owners, shares = self.owners(client_ids), {client_id: list[Load]() for client_id in client_ids}
+        numbers = Counter(chain.from_iterable(owners.values()))
+        for queue, own in owners.items() if self._loads else ():
+            for client_id in own:
+                shares[client_id].append(self._loads[queue])
+        duplicates, unassigned = sum(len(own) > 1 for own in owners.values()), sum(map(len, self._queues)) - len(owners)
+        most, idle = max(numbers.values(), default=0), len(client_ids) - len(numbers)
+        of_each = [*shares.values()]
+        return self._layout.figures(len(client_ids), most, numbers.total(), idle, of_each, unassigned, duplicates)
 
 
 class HashSizes:
