@@ -1,7 +1,5 @@
 from collections.abc import Iterator, Sequence
-from functools import partial
 from itertools import islice
-from operator import attrgetter
 
 from msgspec.structs import asdict, replace
 
@@ -9,7 +7,7 @@ from rmqlb.model.diagnosis import CODES, Drain, GroupCounts, GroupFinding, Laggi
 from rmqlb.model.groups import STATUSES, ConsumerProcess, Consumers, ConsumersOfGroups, GroupLine, GroupState, Overview
 from rmqlb.model.message_queue import MessageQueue, queue_ranges
 from rmqlb.model.result import ERROR, INFO, at_least, counted, messages, named, of_all, rate_text
-from rmqlb.views.columns import QUEUE_COLUMNS, Cell, Column, attribute_of, columns_from
+from rmqlb.views.columns import QUEUE_COLUMNS, Cell, Column, columns_from
 from rmqlb.views.formats.text import clip
 from rmqlb.views.numbers import about
 from rmqlb.views.of_groups import of_groups, statuses
@@ -88,16 +86,17 @@ def _drain_columns(items: Sequence[_Drained]) -> tuple[Column, ...]:
     """Shown where earlier samples give some rates."""
     drains = [each.drain for each in items if each.drain is not None and each.drain.inflow_per_second is not None]
     is_known = any(drain_text(drain) for drain in drains)
-    keys = ("drainMs", "drainMsAtMost", "inflowPerSecond", "consumedPerSecond")
-    return (
-        Column("drains in", "drainText", "number", shown=is_known, fold=1, of=lambda one: drain_text(one.drain)),
-        *(Column(attribute_of(key), key, "number", shown=False, of=partial(_of_drain, key)) for key in keys),
-    )
+    keys = "drainMs/hidden drainMsAtMost/hidden inflowPerSecond/hidden consumedPerSecond/hidden"
+    text = Column("drains in", "drainText", "number", shown=is_known, fold=1, of=lambda one: drain_text(one.drain))
+    return (text, *columns_from(keys, "number", path="drain"))
 
 
-def _of_drain(key: str, item: _Drained) -> Cell:
-    value: float | None = None if item.drain is None else getattr(item.drain, attribute_of(key))
-    return value
+def _grouped(one: ConsumerProcess | QueueDrain) -> str | None:
+    return None if one.lag is None else f"{one.lag:,}"
+
+
+def _lag_columns() -> tuple[Column, ...]:
+    return columns_from("lagText=lag lag/hidden", "number", lagText=_grouped)
 
 
 def lag_waits(lag_at_least: int | None, drain: Drain | None) -> bool:
@@ -225,21 +224,20 @@ def _groups(lines: tuple[GroupLine, ...]) -> Section:
     differ = any(line.processes != line.consumers for line in lines)
     columns = (
         *columns_from("status=:sign group:name"),
-        Column(
-            "topics", "topicCount", "number", fold=9, of=lambda one: None if one.topics is None else len(one.topics)
+        *columns_from(
+            "topicCount=topics/9 consumers/2 processes/4 queues/3 lagText=lag lag/hidden lagAtLeast/hidden",
+            "number",
+            hidden=() if differ else ("processes",),
+            topicCount=lambda one: None if one.topics is None else len(one.topics),
+            lagText=lag_text,
         ),
-        Column("consumers", "consumers", "number", fold=2),
-        Column("processes", "processes", "number", shown=differ, fold=4),
-        Column("queues", "queues", "number", fold=3),
-        Column("lag", "lagText", "number", of=lag_text),
-        *columns_from("lag/hidden lagAtLeast/hidden", "number"),
         *_drain_columns(lines),
-        *columns_from("unassigned?/7 duplicateOwners?/7 idle?/8 duplicateClientIds=duplicate_IDs?/8", "number"),
-        *columns_from("mismatches:number?/8"),
-        Column("strategy", "strategies", fold=6, of=strategies_text),
-        *columns_from("imbalance:number/5 basis/hidden"),
-        Column(
-            "finding", "worstFinding", "headline", spare=True, of=lambda one: headline(one.findings, one, one.lagging)
+        *columns_from(
+            "unassigned?/7 duplicateOwners?/7 idle?/8 duplicateClientIds=duplicate_IDs?/8 mismatches?/8 "
+            "strategies=strategy:text/6 imbalance/5 basis:text/hidden worstFinding=finding:headline?",
+            "number",
+            strategies=strategies_text,
+            worstFinding=lambda one: headline(one.findings, one, one.lagging),
         ),
     )
     return section_of("groups", "groups", columns, lines)
@@ -291,17 +289,18 @@ def _facts(state: GroupState, drains: Sequence[QueueDrain]) -> Iterator[str]:
 def _consumers(processes: Sequence[ConsumerProcess]) -> Section:
     indexes = {client_id: at for at, client_id in enumerate(dict.fromkeys(each.client_id for each in processes))}
     columns = (
-        Column("#", "index", "label", of=lambda one: indexes[one.client_id]),
-        *columns_from("clientId=consumer processes:number/hidden"),
-        Column("address", "address", of=_address),
+        *columns_from(
+            "index=#:label clientId=consumer processes:number/hidden address",
+            index=lambda one: indexes[one.client_id],
+            address=_address,
+        ),
         Column("version", "version", quiet=True, fold=7),
         Column("language", "language", quiet=True, fold=9),
         Column("type", "consumeType", quiet=True, fold=5),
         Column("strategy", "strategy", quiet=True, fold=4),
         Column("topics", "topics", quiet=True, fold=8, of=lambda one: _words(one.topics)),
         *columns_from("queuesObserved=observed queuesPredicted=predicted/6", "number"),
-        Column("lag", "lagText", "number", of=lambda one: None if one.lag is None else f"{one.lag:,}"),
-        Column("lag", "lag", "number", shown=False),
+        *_lag_columns(),
         *_drain_columns(processes),
         Column("started", "startedAt", quiet=True, fold=10, spare=True),
         Column("not listed by", "notListedBy", spare=True, of=lambda one: _words(one.not_listed_by)),
@@ -314,22 +313,20 @@ def _queues(queues: Sequence[QueueDrain]) -> Section:
     columns = (
         *QUEUE_COLUMNS,
         Column("consumer", "owners", "owners"),
-        Column("lag", "lagText", "number", of=lambda one: None if one.lag is None else f"{one.lag:,}"),
-        Column("lag", "lag", "number", shown=False),
+        *_lag_columns(),
         *_drain_columns(queues),
-        *(
-            Column(title, key, "number", fold=3, of=partial(_rate_of, title))
-            for title, key in (("inflow", "inflowText"), ("consumption", "consumptionText"))
+        *columns_from(
+            "inflowText=inflow:number/3 consumptionText=consumption:number/3 why:prose/hidden@drain.reason",
+            inflowText=lambda one: _per_second(one.drain.inflow_per_second),
+            consumptionText=lambda one: _per_second(one.drain.consumed_per_second),
         ),
-        Column("why", "why", "prose", shown=False, of=attrgetter("drain.reason")),
     )
     waiting = tuple(at for at, each in enumerate(queues) if each.drain.drain_ms != 0)
     section = section_of("queues", "queues, longest drain time first", columns, queues, heads=3)
     return replace(section, brief=waiting[:_SLOWEST], named_only=not waiting)
 
 
-def _rate_of(title: str, one: QueueDrain) -> str | None:
-    rate = one.drain.inflow_per_second if title == "inflow" else one.drain.consumed_per_second
+def _per_second(rate: float | None) -> str | None:
     return None if rate is None else f"{rate_text(rate)}/s"
 
 

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from math import inf
 from operator import attrgetter
-from typing import Any
 
 from msgspec.structs import replace
 
@@ -224,17 +223,16 @@ def _settings(found: RebalanceResult) -> Iterator[str]:
 
 
 def _lags(found: LagOverTime) -> Section:
-    grows = found.group.gone_ms is None
-    columns = (
-        *QUEUE_COLUMNS,
-        Column("at the start", "atStart", "number", of=lambda each: round(each.lag.points[0].messages)),
-        Column("peak", "peak", "number", of=lambda each: each.lag.peak and round(each.lag.peak.messages)),
-        Column("at", "peakMs", "ms", of=lambda each: each.lag.peak and each.lag.peak.at_ms),
-        Column("gone at", "goneMs", "ms", of=attrgetter("lag.gone_ms")),
-        Column("grows by", "growthPerSecond", "number", shown=grows, of=attrgetter("lag.growth_per_second")),
+    columns = columns_from(
+        "atStart=at_the_start peak peakMs=at:ms@lag.peak.at_ms goneMs=gone_at:ms@lag.gone_ms "
+        "growthPerSecond=grows_by@lag.growth_per_second",
+        "number",
+        hidden=() if found.group.gone_ms is None else ("growthPerSecond",),
+        atStart=lambda each: round(each.lag.points[0].messages),
+        peak=lambda each: each.lag.peak and round(each.lag.peak.messages),
     )
     brief = worst([_lag_badness(each.lag) for each in found.queues], _MOST_LAGS)
-    return section_of("lag", "lag by queue", columns, found.queues, heads=3, brief=brief)
+    return section_of("lag", "lag by queue", (*QUEUE_COLUMNS, *columns), found.queues, heads=3, brief=brief)
 
 
 def _lag_badness(lag: LagCurve) -> float:
@@ -345,12 +343,9 @@ def _intervals(found: RebalanceResult) -> Section:
 
 def _steps(found: RebalanceResult) -> Section:
     columns = (
-        *columns_from("atMs=at:ms who:clients what text="),
-        Column(
-            "queues",
-            "queues",
-            shown=False,
-            of=lambda step: "; ".join(f"{each.topic} {each.broker_name} {each.queue_id}" for each in step.queues),
+        *columns_from(
+            "atMs=at:ms who:clients what text= queues/hidden",
+            queues=lambda step: "; ".join(f"{each.topic} {each.broker_name} {each.queue_id}" for each in step.queues),
         ),
     )
     steps = found.steps or ()
@@ -362,8 +357,7 @@ def _events(found: RebalanceResult) -> Section:
     events, consumers = found.events, set(found.client_ids)
     columns = (
         *columns_from("atMs=at:ms kind=event subject=of:clients strategy? brokerName=broker?"),
-        Column("read queues", "readQueueNums", "number", spare=True, of=attrgetter("read_queues")),
-        Column("write queues", "writeQueueNums", "number", spare=True, of=attrgetter("write_queues")),
+        *columns_from("readQueueNums=read_queues?@read_queues writeQueueNums=write_queues?@write_queues", "number"),
         Column("as written", "text", shown=False),
     )
     rows = tuple((mark, *row) for mark, row in zip(event_marks(events), rows_of(columns, events), strict=True))
@@ -482,9 +476,7 @@ def _overview(groups: Sequence[RebalanceResult]) -> Section:
     )
     folds = {"unreadMs": 2, "redelivered": 3, "convergenceMs": 1}
     columns = (
-        Column("", "status", "sign", of=attrgetter("gravity")),
-        Column("group", "group"),
-        Column("queues", "queues", "number", of=lambda each: len(each.queues)),
+        *columns_from("status=:sign@gravity group queues:number", queues=lambda each: len(each.queues)),
         *(replace(column, fold=folds.get(column.key, 0)) for column in figures),
     )
     return section_of("groups", "groups, worst first", columns, groups, heads=2)
@@ -495,19 +487,17 @@ def _badness(f: GroupFigures) -> tuple[float, ...]:
 
 
 def _producers(producers: Sequence[SendResult]) -> Section:
-    def first(name: str) -> Any:
-        return lambda producer: getattr(producer.failures[0], name) if producer.failures else None
-
     columns = (
-        Column("", "status", "sign", of=lambda producer: send_gravity(producer.totals)),
-        Column("topic", "topic"),
-        Column("messages", "messages", "number", of=attrgetter("totals.messages")),
-        Column("lost", "lost", "number", of=attrgetter("totals.lost")),
-        Column("retried", "retried", "number", of=attrgetter("totals.retried")),
-        Column("last at", "lastFailedMs", "ms", of=last_failed_ms),
-        Column("longest send", "longestSendMs", "ms", fold=2, of=attrgetter("totals.longest_send_ms")),
-        Column("not in list from", "isolatedMs", "ms", fold=1, of=first("isolated_ms")),
-        Column("used again at", "usedAgainMs", "ms", fold=1, of=first("used_again_ms")),
+        *columns_from("status=:sign topic", status=lambda producer: send_gravity(producer.totals)),
+        *columns_from("messages lost retried", "number", path="totals"),
+        *columns_from(
+            "lastFailedMs=last_at longestSendMs=longest_send/2@totals.longest_send_ms isolatedMs=not_in_list_from/1 "
+            "usedAgainMs=used_again_at/1",
+            "ms",
+            lastFailedMs=last_failed_ms,
+            isolatedMs=lambda producer: producer.failures[0].isolated_ms if producer.failures else None,
+            usedAgainMs=lambda producer: producer.failures[0].used_again_ms if producer.failures else None,
+        ),
     )
     ordered = sorted(
         producers, key=lambda each: (-each.totals.lost, -each.totals.retried / (each.totals.messages or 1))
