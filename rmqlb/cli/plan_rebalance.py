@@ -94,6 +94,6 @@ def _with_timeline(report: "Report", found: "RebalancePlan | PlanOfGroups", opti
     if not isinstance(found, RebalancePlan) or found.convergence is None:
         report = replace(report, facts=(*report.facts, *group_facts(simulated)[:1]))
     letters = ", ".join(f"{letter} {name}" for name, letter in consumer_labels(simulated.client_ids).items())
-    lag = () if simulated.lag is None else (lag_section(simulated),)
+    lag = () if simulated.lag is None else (lag_section(simulated, simulated.lag.group),)
     sections = (*report.sections, timeline_section(simulated), *lag)
     return replace(report, sections=sections, closing=(*report.closing, f"in the timeline: {letters}"))

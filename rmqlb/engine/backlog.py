@@ -78,14 +78,6 @@ class Lag(Struct, frozen=True):
     growth: float  # messages per second after the last point
     gone_s: float | None  # from then on no lag; None: never
 
-    def at(self, second: float) -> float:
-        """The lag at a time; at a jump, after it."""
-        for (begin, before), (end, after) in pairwise(reversed(self.points)):
-            if end <= second < begin:
-                return after + (before - after) * (second - end) / (begin - end)
-        last, lag = self.points[-1]
-        return self.points[0][1] if second < last else lag + self.growth * (second - last)
-
     @property
     def peak(self) -> tuple[float, float] | None:
         """The second and the messages of the first highest point; None if the lag grows for ever."""

@@ -18,7 +18,7 @@ from rmqlb.engine.check import GROUP_MEASURES
 from rmqlb.engine.conditions import Condition, Figures
 from rmqlb.engine.diagnose.diagnose import evidence_since, lagging, suspicions
 from rmqlb.engine.diagnose.evidence import GroupEvidence
-from rmqlb.engine.drain import Drains, drains_of
+from rmqlb.engine.drain import drains_of
 from rmqlb.engine.group import Group, Ownership, all_groups, known, resolve_all
 from rmqlb.engine.group_findings import JUDGED, group_findings
 from rmqlb.engine.source_findings import unread_findings
@@ -175,7 +175,8 @@ def overview(
     for done, group in enumerate(resolve_all(snapshot, listed, settings)):
         progress("groups", done, len(listed))
         name = group.name or ""
-        lines.append(group_line(group, unread.get(name, ()), max_lag(name), _drains(group, earlier).group))
+        drain = drains_of(evidence_since(group, earlier)).group
+        lines.append(group_line(group, unread.get(name, ()), max_lag(name), drain))
     lines.sort(key=_badness)
     own = snapshot.own_groups or sum(map(is_system_group, {*all_groups(snapshot)}.difference(listed)))
     return Overview(tuple(lines), _summary(lines, own))
@@ -223,14 +224,10 @@ def _summary(lines: Sequence[GroupState], own: int) -> OverviewSummary:
 _Seen = tuple[MemberView | ProxyView, Connection]  # a broker's or Proxy's list, and a connection in it
 
 
-def _drains(group: Group, earlier: Sequence[ClusterSnapshot]) -> Drains:
-    return drains_of(evidence_since(group, earlier))
-
-
 def consumers_of(
     group: Group, unread: Sequence[Unread], max_lag: int = MAX_LAG, earlier: Sequence[ClusterSnapshot] = ()
 ) -> Consumers:
-    drains = _drains(group, earlier)
+    drains = drains_of(evidence_since(group, earlier))
     line = group_line(group, unread, max_lag, drains.group)
     state = GroupState(**{name: getattr(line, name) for name in GroupState.__struct_fields__})
     rows = tuple(_rows(group, line.findings, drains.consumers)) if group.name in group.snapshot.groups else ()

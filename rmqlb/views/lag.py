@@ -1,7 +1,8 @@
-"""Lag over time in words, and drawn as columns of characters."""
+"""Rates in words; lag over time in words, and drawn as columns of characters."""
 
 from itertools import pairwise
 
+from rmqlb.model.rates import RateSource
 from rmqlb.model.result import milliseconds, rate_text
 from rmqlb.model.simulate_rebalance import LagCurve, RebalanceResult
 from rmqlb.views.columns import Cell, Column
@@ -11,6 +12,19 @@ from rmqlb.views.timeline import begin_of, round_edges, time_ruler
 
 _LENGTH, _HEIGHT = 60, 5
 _EDGE = "|"
+
+
+def rate_source(source: RateSource) -> str:
+    """Where rates come from.
+
+    >>> rate_source(RateSource(("500",), None)), rate_source(RateSource(("T=5",), 60_000))
+    ('--rate 500', '--rate T=5, otherwise from 2 samples over 1m')
+    """
+    typed = " ".join(f"--rate {text}" for text in source.given)
+    if source.over_ms is None:
+        return typed
+    samples = f"from 2 samples over {duration(source.over_ms)}"
+    return f"{typed}, otherwise {samples}" if typed else samples
 
 
 def lag_text(lag: LagCurve, since_ms: float = 0) -> str:
@@ -25,9 +39,8 @@ def lag_text(lag: LagCurve, since_ms: float = 0) -> str:
     return f"lag peaks at {number(peak)}, gone after {about(max(lag.gone_ms - since_ms, 0))}"
 
 
-def lag_section(found: RebalanceResult, length: int = _LENGTH) -> Section:
+def lag_section(found: RebalanceResult, lag: LagCurve, length: int = _LENGTH) -> Section:
     """The lag of the group, on a time axis that ends when the lag is gone."""
-    lag = found.lag.group if found.lag is not None else LagCurve((), None, 0, 0)
     last_us = round(1000 * max(point.at_ms for point in lag.points))
     end_us = max(found.end_us, last_us + (last_us - begin_of(found)) // (20 if lag.gone_ms is not None else 2))
     edges = round_edges(begin_of(found), end_us, max(length - 2 * len(_EDGE), 2))
@@ -41,4 +54,4 @@ def lag_section(found: RebalanceResult, length: int = _LENGTH) -> Section:
     begin, end = (moment(milliseconds(us)) for us in (edges[0], edges[-1]))
     title = f"lag of the group from {begin} to {end}, {duration(milliseconds(edges[1] - edges[0]))} per column"
     columns = (Column("messages", "label"), Column("# = most in the column", "strip", "strip"))
-    return Section("lag-chart", title, columns, tuple(rows), heads=1, draw=lambda other: lag_section(found, other))
+    return Section("lag-chart", title, columns, tuple(rows), heads=1, draw=lambda other: lag_section(found, lag, other))

@@ -53,12 +53,12 @@ def drain_sentence(drain: Drain | None, slowest: Sequence[QueueDrain] = ()) -> s
         return None
     if drain.drains == "unknown":
         return f"drain time unknown: {drain.reason}" if slowest else None
-    if drain.inflow_per_second is None:
-        return None
     if drain.drains == "never":
         needed = drain.consumers_at_least
         reason = (drain.reason or "").replace("never at", "never drains at")
         return reason + (f"; needs at least {counted(needed, 'consumer')}" if needed else "")
+    if drain.inflow_per_second is None:
+        return None
     rates = f"inflow {rate_text(drain.inflow_per_second)}/s, consumption {rate_text(drain.consumed_per_second or 0)}/s"
     more = f"; {drain.reason}" if drain.reason else ""
     return f"drains in {drain_text(drain)} ({rates}){more}" if drain.drain_ms else f"keeps up ({rates})"
@@ -84,8 +84,9 @@ _Drained = GroupState | ConsumerProcess | QueueDrain
 
 def _drain_columns(items: Sequence[_Drained]) -> tuple[Column, ...]:
     """Shown where earlier samples give some rates."""
-    drains = [each.drain for each in items if each.drain is not None and each.drain.inflow_per_second is not None]
-    is_known = any(drain_text(drain) for drain in drains)
+    drains = [each.drain for each in items if each.drain is not None]
+    known = [each for each in drains if each.drains == "never" or each.inflow_per_second is not None]
+    is_known = any(map(drain_text, known))
     keys = "drainMs/hidden drainMsAtMost/hidden inflowPerSecond/hidden consumedPerSecond/hidden"
     text = Column("drains in", "drainText", "number", shown=is_known, fold=1, of=lambda one: drain_text(one.drain))
     return (text, *columns_from(keys, "number", path="drain"))

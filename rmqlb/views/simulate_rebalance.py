@@ -32,10 +32,9 @@ from rmqlb.model.simulate_rebalance import (
 from rmqlb.model.simulate_rebalance_of_groups import RebalanceResults, SimulationsSummary
 from rmqlb.model.simulate_send import SendResult
 from rmqlb.views.columns import NOT_THERE, QUEUE_COLUMNS, Cell, Column, columns_from, columns_of, rows_of
-from rmqlb.views.lag import lag_section, lag_text
+from rmqlb.views.lag import lag_section, lag_text, rate_source
 from rmqlb.views.numbers import about, duration, moment, number
 from rmqlb.views.of_groups import of_groups, rank
-from rmqlb.views.rates import rate_source
 from rmqlb.views.report import BETWEEN, Audience, Report, Section, first_places, labels, section_of, worst
 from rmqlb.views.simulate_send import last_failed_ms, send_gravity, some_messages
 from rmqlb.views.timeline import SYMBOLS, event_marks, letter_styles, symbols, timeline_section
@@ -68,7 +67,7 @@ def group_report(found: RebalanceResult) -> Report:
     """One group: a screen has the picture and its letters, scripts have the tables behind it."""
     sections = (
         timeline_section(found),
-        *([] if found.lag is None else [lag_section(found), _lags(found.lag)]),
+        *([] if found.lag is None else [lag_section(found, found.lag.group), _lags(found.lag)]),
         _windows(found),
         _queues(found),
         _takeovers(found),

@@ -431,6 +431,19 @@ def test_a_group_that_never_drains_needs_more_consumers() -> None:
     assert drain_sentence(drain) == expected
 
 
+def test_a_queue_that_never_drains_is_named_next_to_one_with_unknown_offsets() -> None:
+    *before, now = looks(SLOW, FAST, FAST, FAST)
+    group = now.groups["g"]
+    states = {q: replace(each, consumer_offset=None) if q.queue_id == 3 else each for q, each in group.queues.items()}
+    shown = show_consumers(replace(now, groups={"g": replace(group, queues=states)}), "g", earlier=before)
+    assert isinstance(shown, Consumers)
+    assert (drain_text(shown.overview.drain), drain_text(shown.consumers[1].drain)) == ("never", None)
+    facts = consumers_report(shown).facts
+    assert shown.overview.drain is not None
+    assert shown.overview.drain.inflow_per_second is None
+    assert "  T a:0: never drains at this rate: inflow 100/s, consumption 10/s" in facts
+
+
 def diagnosed(now: ClusterSnapshot, before: list[ClusterSnapshot]) -> Diagnosis:
     found = diagnose(now, "g", earlier=before)
     assert isinstance(found, Diagnosis)

@@ -61,6 +61,7 @@ def test_old_brokers_and_receives_in_order_have_no_priorities() -> None:
     for scenario, problem in (
         (ReceiveScenario(priority_factor=0, broker_version="5.3.4"), "brokers 5.3.4 have no PRIORITY topics"),
         (ReceiveScenario(priority_factor=100, fifo=True), "receives in order ignore priorities"),
+        (ReceiveScenario(priority_retry_percent=30), "priority-retry has no effect without receives by priority"),
     ):
         with pytest.raises(UsageError, match=problem):
             simulate_receive(route(a=4), scenario)

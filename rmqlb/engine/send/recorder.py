@@ -11,7 +11,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from rmqlb.engine.send.cluster import Cluster, FailureCourse, Message
-from rmqlb.engine.send.priority import queue_of_priority
 from rmqlb.model import simulate_send as result
 from rmqlb.model.message_queue import MessageQueue, queue_order, sort_key
 from rmqlb.model.route import TopicRouteData
@@ -29,6 +28,18 @@ class _Mark(Struct):
     failed: Counter[str]
     isolated: dict[str, int]
     lost: int
+
+
+def queue_of_priority(priority: int, write_queues: int) -> int:
+    """The queue of a broker 5.4.0 or newer that stores a message with this priority (`SendMessageProcessor`).
+
+    The broker ignores the producer's pick and the topic's type. A message without a priority stays in the picked queue.
+    So does a message of a batch, and one with a sharding key, a delay or a transaction (`TopicMessageType`).
+
+    >>> [queue_of_priority(priority, 4) for priority in (0, 3, 4, 100)]
+    [0, 3, 3, 3]
+    """
+    return min(priority, write_queues - 1)
 
 
 class Recorder:

@@ -100,10 +100,14 @@ def check(route: TopicRouteData, scenario: ReceiveScenario) -> list[MessageQueue
 
 
 def _check_priorities(scenario: ReceiveScenario) -> None:
-    has_priorities = rules.broker_rules(scenario.broker_version).counts_down
-    if scenario.priority_factor is not None and not has_priorities:
+    knows_priorities = rules.broker_rules(scenario.broker_version).counts_down
+    if scenario.priority_factor is None:
+        if scenario.priority_retry_percent:
+            hint = "for a PRIORITY topic, add --set priority-factor=100"
+            raise UsageError("priority-retry has no effect without receives by priority", hint=hint)
+    elif not knows_priorities:
         raise UsageError(f"brokers {scenario.broker_version} have no PRIORITY topics: RocketMQ 5.4.0 introduced them")
-    if scenario.priority_factor is not None and scenario.fifo:
+    elif scenario.fifo:
         raise UsageError("receives in order ignore priorities: priority-factor has no effect")
 
 

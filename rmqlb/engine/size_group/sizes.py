@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, cached_property
 from itertools import chain, compress
 from math import inf
-from typing import Protocol
+from typing import Any, Protocol
 
 from msgspec import Struct
 from msgspec.structs import astuple, replace
@@ -167,7 +167,8 @@ class SizeFigures(Struct, frozen=True):
 
     def worse(self, other: SizeFigures) -> SizeFigures:
         pairs = zip(astuple(self), astuple(other), strict=True)
-        return SizeFigures(*(None if None in pair else max(pair) for pair in pairs))
+        worst: list[Any] = [None if None in pair else max(pair) for pair in pairs]
+        return SizeFigures(*worst)
 
 
 class Sizes(Protocol):
