@@ -42,7 +42,7 @@ class Rates(Struct, frozen=True):
     texts: Sequence[str]
     earlier: Earlier | None
     spacing_s: float | None  # between two samples of a running cluster
-    option: str  # of the earlier snapshot, with its value
+    option: str  # of an earlier snapshot, up to its value
 
     @property
     def given(self) -> bool:
@@ -53,8 +53,8 @@ class Rates(Struct, frozen=True):
         if self.spacing_s is None:
             return self, source.fetch(wanted)
         if not source.live:
-            text = f"{self.option}: the source is no running cluster, which two samples need"
-            raise UsageError(text, hint="name a file instead of a time, or say it: --rate R")
+            text = f"{self.option}{self.spacing_s:g}s: the source is no running cluster, which two samples need"
+            raise UsageError(text, hint=f"name a file: {self.option}FILE, or say it: --rate R")
         first = source.fetch(wanted)
         progress(f"waiting {self.spacing_s:g} s for the second sample", 0, 0)
         time.sleep(self.spacing_s)
@@ -85,8 +85,7 @@ def asked_rates(options: RateOptions, option: str = "--earlier") -> Rates:
     since = options.get("rates_since")
     spacing_s = spacing(since, option)
     before = earlier(since, option) if spacing_s is None else None
-    separator = "" if option.endswith("=") else " "
-    return Rates(texts_of(options.get("rates")), before, spacing_s, f"{option}{separator}{since}")
+    return Rates(texts_of(options.get("rates")), before, spacing_s, option if option.endswith("=") else f"{option} ")
 
 
 def typed_rates(texts: Sequence[str], topics: Sequence[str]) -> Mapping[str, float]:
