@@ -126,6 +126,10 @@ class _OnceParser(click.OptionParser):
         super().add_option(action=action.replace("store", "append"), **more)
 
     def parse_args(self, args: list[str]) -> tuple[dict[str, Any], list[str], list[Any]]:
+        if "--set" in self._long_opt and self.ctx is not None:
+            from rmqlb.cli.common.set_option import as_settings
+
+            args = as_settings(self.ctx.info_name or "", args, self._long_opt)
         given = [*args]  # the parser takes words away
         found, left, order = super().parse_args(args)
         for word, after in pairwise(given):

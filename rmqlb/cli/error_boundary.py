@@ -142,8 +142,6 @@ def _of_click(error: click.ClickException) -> tuple[str, str]:
     if isinstance(error, click.NoSuchOption):
         from rmqlb.cli.meant import option_hint
 
-        if context and (setting := _setting(error.option_name, path)):
-            return error.message, f"write --set {setting}"
         names = [name for parameter in context.command.params for name in parameter.opts] if context else []
         if context and isinstance(context.command, TyperGroup):
             hint = f"a command's options go behind it, as in {path} COMMAND {error.option_name}; {hint}"
@@ -159,16 +157,6 @@ def _of_click(error: click.ClickException) -> tuple[str, str]:
         names = [str(each.metavar) for each in context.command.params if not str(each.opts[0]).startswith("-")]
         hint = f"write {path} {' '.join(names)}; {hint}"
     return message, hint
-
-
-def _setting(option: str, path: str) -> str | None:
-    """How a setting is written that was typed as an option."""
-    from rmqlb.cli.common.set_option import SETTINGS, names_for
-
-    name = option.lstrip("-")
-    if name not in names_for(path.partition(" ")[2]):
-        return None
-    return f"{name}={SETTINGS[name].form.rstrip('…') if name in SETTINGS else 'TIME'}"
 
 
 def _drop_stdout() -> None:

@@ -1,6 +1,6 @@
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from rmqlb.cli.common.declare import Text, Texts, about, command, own, written
+from rmqlb.cli.common.declare import Text, Texts, about, command, written
 from rmqlb.cli.common.group_options import ChangeOptions
 from rmqlb.cli.common.options import GroupsOptions, OutputOptions, PopOptions, SourceOptions
 from rmqlb.cli.common.output_files import PageOptions
@@ -23,18 +23,11 @@ class PlanOptions(PageOptions, ChangeOptions, PopOptions, GroupsOptions):
     )
     rates: Texts = setting("rate")
     rates_since: Text = setting("earlier", stdin="-")
-    rate_options: Texts = own("--rate [TOPIC=]R", "Same as --set rate.", hidden=True, for_verb=False)
-    earlier_option: Text = own("--earlier FILE|TIME", "Same as --set earlier.", hidden=True, for_verb=False)
     consume_time: str = setting("consume-time")
     consume_threads: int = setting("consume-threads")
     fail_on: Texts = written("CONDITION", "Exit 3 if a condition holds: 'idle>0', 'moved>50%'; repeatable.")
     timeline: bool = written.flag("Also simulate the change and draw its timeline.", for_verb=False)
     changed: bool = written.flag("Show only queues that change.", for_verb=False)
-
-    def __init__(self, **values: Any) -> None:
-        super().__init__(**values)
-        rates, since = [*(self.rates or ()), *(self.rate_options or ())], self.rates_since or self.earlier_option
-        vars(self).update(rates=rates or None, rates_since=since)
 
 
 @command

@@ -49,16 +49,10 @@ class SizeOptions(SettingsOptions, RateOptions, SomeGroupsOnTopics):
     consume_time: Text = _work("TIME", "Processing time per message; default: as reported.")
     consume_threads: int = setting("consume-threads")
     orderly: bool = setting("orderly")
-    sdk_option: Text = about("--sdk java|go|cpp", "Same as --set sdk.", hidden=True, for_verb=False)
-    orderly_option: bool = about.flag("Same as --set orderly.", "--orderly", hidden=True, for_verb=False)
     id_sets: str = setting("id-sets")
     id_share: str = setting("id-share")
     seed: int = setting("seed")
     fail_on: Texts = written("CONDITION", "Exit 3 if a condition holds: unsatisfied, 'consumers>10'; repeatable.")
-
-    def __init__(self, **values: Any) -> None:
-        super().__init__(**values)
-        vars(self).update(sdk=self.sdk or self.sdk_option, orderly=self.orderly or self.orderly_option)
 
     def arguments(self) -> dict[str, Any]:
         """The verb's arguments: the question, and what depends on the source (raises UsageError)."""

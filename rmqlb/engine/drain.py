@@ -298,6 +298,11 @@ def queue_drains(lags: Mapping[MessageQueue, QueueLag], shared: Iterable[Shared]
         if (drain := _without_rates(lag)) is None:
             ends = together[queue] if certain.get(queue) else _alone(lag)
             drain = _drain(lag, ends, together.get(queue, ends).fastest)
+        elif lag.lags[-1] and certain.get(queue) and drain.drain_ms_at_most is not None:
+            # Commits may explain its lag, and if they do not, the others' lag is in its way.
+            slowest_ms = together[queue].slowest
+            most = None if slowest_ms is None else max(drain.drain_ms_at_most, slowest_ms + READ_MS)
+            drain = replace(drain, drain_ms_at_most=most)
         found[queue] = drain
     return found
 
@@ -384,12 +389,12 @@ def slowest(drains: Mapping[MessageQueue, Drain]) -> Drain:
         reason = f"{first.reason}" if is_of_all else f"{queue_text(queue)}: {first.reason}"
         return _unknown(reason, inflow, consumed)
     waiting = [each for each in drains.values() if each.drain_ms] or [*drains.values()]
-    mosts = [each.drain_ms_at_most for each in waiting]
+    has_most = all(each.drain_ms_at_most is not None for each in waiting)
     return Drain(
         "finite",
         max(each.drain_ms or 0 for each in drains.values()),
         max(each.drain_ms_at_least or 0 for each in drains.values()),
-        None if None in mosts else max(most or 0 for most in mosts),
+        max(each.drain_ms_at_most or 0 for each in drains.values()) if has_most else None,
         inflow,
         consumed,
     )

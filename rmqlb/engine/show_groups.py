@@ -53,18 +53,24 @@ from rmqlb.model.snapshot import ClusterSnapshot, Unread, UnreadKind, suggestion
 
 
 def group_line(
-    group: Group, unread: Sequence[Unread], max_lag: int | None = None, drain: Drain | None = None
+    group: Group,
+    unread: Sequence[Unread],
+    max_lag: int | None = None,
+    drain: Drain | None = None,
+    max_drain_ms: float = math.inf,
 ) -> GroupLine:
     """The group in numbers, with its findings; `unread` are its unread parts. A finding says why a figure is None.
 
-    With `max_lag`, lag and suspicions count for its status.
+    With `max_lag`, lag and suspicions count for its status. A lag that is never gone counts below that limit too, and
+    one that takes longer than `max_drain_ms`.
     """
     name = group.name or ""
     if name not in group.snapshot.groups:
         missing = tuple(group_finding(finding, name) for finding in unread_findings(unread))
         return GroupLine(name, "warning", findings=missing)
     seen, owned = group.group, known(lambda: group.ownership)
-    findings, late = group_findings(group, unread), lagging(group, max_lag)
+    lasts = drain is not None and (drain.drains == "never" or (drain.drain_ms_at_least or 0) > max_drain_ms)
+    findings, late = group_findings(group, unread), lagging(group, 0 if lasts else max_lag)
     if max_lag is not None:
         there = {finding.code for finding in findings}
         found = [*findings, *(each for each in suspicions(GroupEvidence(group)) if each.code not in there)]
@@ -163,10 +169,11 @@ def overview(
     settings: Settings,
     *,
     max_lag: Callable[[str], int] = lambda _: MAX_LAG,
+    max_drain_ms: Callable[[str], float] = lambda _: math.inf,
     earlier: Sequence[ClusterSnapshot] = (),
     progress: Progress = no_progress,
 ) -> Overview:
-    """The groups in a line each, the worst first; `max_lag` is the lag above which a group lags.
+    """The groups in a line each, the worst first; a group lags above `max_lag` messages or `max_drain_ms`.
 
     Drain times need `earlier` snapshots, the oldest first.
     """
@@ -176,7 +183,7 @@ def overview(
         progress("groups", done, len(listed))
         name = group.name or ""
         drain = drains_of(evidence_since(group, earlier)).group
-        lines.append(group_line(group, unread.get(name, ()), max_lag(name), drain))
+        lines.append(group_line(group, unread.get(name, ()), max_lag(name), drain, max_drain_ms(name)))
     lines.sort(key=_badness)
     own = snapshot.own_groups or sum(map(is_system_group, {*all_groups(snapshot)}.difference(listed)))
     return Overview(tuple(lines), _summary(lines, own))

@@ -99,7 +99,7 @@ def count(text: str, option: str, most: int = MOST_MESSAGES, least: int = 1) -> 
     value = int(match[1]) * 10 ** int(match[2] or 0) * factor[match[3] or ""] if match else -1
     if not least <= value <= most:
         hint = "write 1000 or 1k, without a comma" if "," in text else None
-        raise UsageError(f"{option} {text}: not a number from {least} to {most:g}".replace("e+", "e"), hint=hint)
+        raise UsageError(f"{option} {text}: not a number from {least} to {most:,}", hint=hint)
     return value
 
 

@@ -265,7 +265,7 @@ class _Expansion(Struct):
         if _NUMBER.fullmatch(typed.subject):
             number = int(typed.subject) if len(typed.subject) < 9 else _MOST_JOINING + 1
             if not 0 < number <= _MOST_JOINING:
-                raise typed.wrong(f"{typed.subject} is not a number from 1 to {_MOST_JOINING}")
+                raise typed.wrong(f"{typed.subject} is not a number from 1 to {_MOST_JOINING:,}")
             ids = placeholders(number, self.ids)
             self.ids |= set(ids)
             self.has_placeholders = True

@@ -1,5 +1,7 @@
 import os
 from collections.abc import Mapping, Sequence
+from functools import partial
+from math import inf
 from typing import Any
 
 from msgspec.structs import replace
@@ -18,6 +20,7 @@ from rmqlb.engine.show_groups import (
 from rmqlb.engine.source_findings import source_findings
 from rmqlb.model.diagnosis import MAX_LAG
 from rmqlb.model.groups import Consumers, ConsumersOfGroups, Overview
+from rmqlb.model.policy import DRAIN_TIME
 from rmqlb.model.result import SEVERITIES, Finding, Meta, Progress, no_progress, with_meta
 from rmqlb.model.snapshot import Everything, Wanted
 from rmqlb.verbs.amounts import given, one_of
@@ -44,10 +47,11 @@ def show_groups(
     """Show consumer groups in a line each, the worst first.
 
     A group lags with more than `max_lag` unread messages, or more than the smallest limit `lag` that a rule of `policy`
-    has for it. Drain times need `earlier` snapshots, or one (raises DataError for one that is not earlier).
+    has for it. With `earlier` snapshots, or one (raises DataError for one that is not earlier), there are drain times:
+    a group also lags if its lag is never gone, or takes longer than the smallest limit `maxDrainTime` of its rules.
     """
     require_lag(max_lag)
-    limits = {} if policy is None else policy_of(policy).limits_of("lag")
+    rules = None if policy is None else policy_of(policy)
     lowest = given(one_of, severity, "--severity", SEVERITIES)
     asked = conditions(fail_on, GROUPS_FIGURES)
     strategies, names = reported_strategies(strategy_options), names_of(groups)
@@ -58,12 +62,21 @@ def show_groups(
     chosen = [name for name in present if everything.takes_group(name)]
     each_matches("group", names, present, chosen, snapshot.endpoint)
 
-    def limit(name: str) -> int:
-        return int(min((bound for rule, bound in limits.items() if rule.takes(name)), default=max_lag))
+    def limit(of: str, default: float, name: str) -> float:
+        limits = {} if rules is None else rules.limits_of(of)
+        return min((bound for rule, bound in limits.items() if rule.takes(name)), default=default)
 
     settings = strategies.settings_for(list(snapshot.routes))
     past = looks_before(before, snapshot, chosen)
-    whole = overview(snapshot, chosen, settings, max_lag=limit, earlier=past, progress=progress)
+    whole = overview(
+        snapshot,
+        chosen,
+        settings,
+        max_lag=lambda name: int(limit("lag", max_lag, name)),
+        max_drain_ms=partial(limit, DRAIN_TIME, inf),
+        earlier=past,
+        progress=progress,
+    )
     tried = tuple(try_on_groups(condition, whole.groups) for condition in asked)
     findings = tuple(source_findings(replace(snapshot, unread=unread_of_no_group(snapshot, whole.groups))))
     return with_meta(whole.at_least(lowest, tried), Meta(snapshot, findings))

@@ -290,6 +290,15 @@ def test_messages_that_come_at_the_end_come_alone() -> None:
         assert found.drain_ms == (None if expected is None else pytest.approx(1000 * expected)), lags
 
 
+def test_a_lag_that_commits_may_explain_may_last() -> None:
+    statuses = {"T": ConsumeStatus(consume_ms=40)}
+    queues = ((340, 20, 50), (340, 20, 50), (0, 0, 0), (0, 0, 0))
+    found = drains(reported(looks(*queues, owners="x x x x", ids="x"), statuses=statuses, threads=2, batch=2)).group
+    # 1,000 waited 22 s ago, and 1,100 have been consumed since, so these messages come alone: 25/s.
+    assert found.drain_ms == 0
+    assert (found.drain_ms_at_most or 0) > 1000 * 340 / (25 - 20)
+
+
 def test_topics_share_thread_time() -> None:
     slow, fast = MessageQueue("S", "a", 0), MessageQueue("F", "a", 0)
     lags = {slow: constant(10_000, 0, 10), fast: constant(30_000, 0, 10)}

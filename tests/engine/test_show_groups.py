@@ -1,6 +1,7 @@
 """`pytest tests/engine/test_show_groups.py --update-golden` rewrites `groups.txt`."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from math import inf
 from pathlib import Path
 
 import pytest
@@ -13,12 +14,13 @@ from rmqlb.engine.group import Group, all_groups, assumption, gaps
 from rmqlb.engine.show_groups import (
     GROUPS_FIGURES,
     consumers_of,
+    group_line,
     overview,
     try_on_groups,
     unread_of_groups,
     unread_of_no_group,
 )
-from rmqlb.model.diagnosis import Diagnosis
+from rmqlb.model.diagnosis import Diagnosis, Drain
 from rmqlb.model.group import Connection, ConsumerGroup, MemberView, ProxyView, Seen
 from rmqlb.model.groups import STATUSES, ConsumerProcess, Consumers, GroupLine, GroupState, Status
 from rmqlb.model.result import Severity
@@ -223,6 +225,19 @@ def test_a_group_without_a_visible_consumer_adds_nothing_to_figures_of_owners() 
 
 def policy(limit: int) -> dict[str, object]:
     return {"rules": [{"name": "lag", "groups": ["stock-*"], "limits": {"lag": limit}}]}
+
+
+@every_case(("drain", "max_drain_ms", "lags"), [
+    (Drain("never"), inf, True),
+    (Drain("unknown"), 0, False),
+    (Drain("finite", 60_000, 30_001, 90_000), 30_000, True),
+    (Drain("finite", 60_000, 30_000, 90_000), 30_000, False),
+])  # fmt: skip
+def test_a_lag_that_lasts_counts_below_the_limit_of_messages(drain: Drain, max_drain_ms: float, lags: bool) -> None:
+    snapshot = GROUPS["lag of both consumers"]
+    group = Group(snapshot, "g", Settings(), assumption(snapshot, "g"), gaps(snapshot))
+    line = group_line(group, (), 1_000, drain, max_drain_ms)
+    assert (line.status, line.lagging is not None) == (("lagging", True) if lags else ("inOrder", False))
 
 
 @every_case(("max_lag", "limits", "stock", "label"), [

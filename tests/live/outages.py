@@ -103,30 +103,25 @@ class Backlog:
         return self.path.read_text(encoding="utf-8").splitlines()
 
     @cached_property
-    def messages(self) -> Mapping[MessageQueue, Sequence[tuple[int, int, int]]]:
-        """When each message of a queue was stored, first reached a listener, and which consumer's, in order of offsets."""
-        first: dict[MessageQueue, dict[int, tuple[int, int, int]]] = defaultdict(dict)
+    def messages(self) -> Mapping[MessageQueue, Sequence[tuple[int, int]]]:
+        """When each message of a queue was stored, and first reached a listener, in order of offsets."""
+        first: dict[MessageQueue, dict[int, tuple[int, int]]] = defaultdict(dict)
         for line in self._lines:
             if not line.startswith("#"):
                 topic, broker, queue, *rest = line.split()
-                offset, stored, began, _, consumer = map(int, rest)
-                first[MessageQueue(topic, broker, int(queue))].setdefault(offset, (stored, began, consumer))
+                offset, stored, began, *_ = map(int, rest)
+                first[MessageQueue(topic, broker, int(queue))].setdefault(offset, (stored, began))
         return {queue: [each for _, each in sorted(offsets.items())] for queue, offsets in sorted(first.items())}
 
     @property
     def restarted(self) -> int:
         return self.told["starting"][1]
 
-    def lag(self, at: int, queues: Sequence[MessageQueue] | None = None) -> int:
-        """Messages that were stored by then and had not reached a listener."""
-        own = self.messages if queues is None else {queue: self.messages[queue] for queue in queues}
-        return sum(stored <= at < began for each in own.values() for stored, began, _ in each)
-
-    def drained(self, *queues: MessageQueue) -> int:
-        """When no message of these queues, otherwise of all, first waited after the second start."""
+    def drained(self) -> int:
+        """When no message waited for the first time after the second start."""
         changes: dict[int, int] = defaultdict(int)
-        for queue in queues or self.messages:
-            for stored, began, _ in self.messages[queue]:
+        for each in self.messages.values():
+            for stored, began in each:
                 changes[stored] += 1
                 changes[began] -= 1
         lag = 0

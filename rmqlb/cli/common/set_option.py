@@ -1,7 +1,7 @@
 """`--set NAME=VALUE`: settings of the simulators for rare cases. docs/settings.md says what they mean."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import Any, get_type_hints
 
 from msgspec import Struct
@@ -87,6 +87,24 @@ def names_for(command: str) -> tuple[str, ...]:
     """The settings of a command, timers last."""
     own = tuple(name for name, each in SETTINGS.items() if command in each.commands)
     return (*own, *_timer_names()) if command in _CLOCKS else own
+
+
+def as_settings(command: str, words: Sequence[str], options: Container[str]) -> list[str]:
+    """The command line with settings that were typed as options, `--seed 7`, as `--set seed=7`."""
+    names, found, left = names_for(command), list[str](), [*words]
+    while left:
+        word = left.pop(0)
+        option, equals, value = word.partition("=")
+        name = option.removeprefix("--")
+        if word == "--":
+            return [*found, word, *left]
+        if option == name or name not in names or option in options:
+            found.append(word)
+        elif equals or not left or getattr(SETTINGS.get(name), "form", None) == _ON_OFF:
+            found += ["--set", f"{name}{equals}{value}"]
+        else:
+            found += ["--set", f"{name}={left.pop(0)}"]
+    return found
 
 
 def _timer_names() -> tuple[str, ...]:

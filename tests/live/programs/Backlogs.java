@@ -48,6 +48,12 @@ public final class Backlogs {
     private static final int SENDING_THREADS = 6;
     /** 30 s when not set: how late a client would learn of its own retry topic, which the first heartbeat creates. */
     private static final int ROUTE_POLL_MILLIS = 2000;
+    /**
+     * 30 s when not set. A client's first rebalance and the first heartbeat of its timer are both due 1 s after its creation.
+     * A rebalance raises the version of the subscription, and skips its own heartbeat while another one is on its way. Brokers
+     * that got the older version then refuse the consumer's pulls until the next heartbeat.
+     */
+    private static final int HEARTBEAT_MILLIS = 2000;
 
     private final String nameServer;
     private final Path folder;
@@ -187,6 +193,7 @@ public final class Backlogs {
             consumer.setClientIP(CLIENT_IP);
             consumer.setInstanceName(name + "-" + number);
             consumer.setPollNameServerInterval(ROUTE_POLL_MILLIS);
+            consumer.setHeartbeatBrokerInterval(HEARTBEAT_MILLIS);
             int threads = Integer.parseInt(options.get("threads"));
             consumer.setConsumeThreadMin(threads);
             consumer.setConsumeThreadMax(threads);
