@@ -27,8 +27,8 @@ from msgspec.structs import astuple, replace
 from rmqlb.engine.assignment.assign import Members
 from rmqlb.engine.plan.changes import NewBroker
 from rmqlb.engine.plan.rebalance import Side, plan_rebalance
+from rmqlb.engine.rates import seconds_between
 from rmqlb.engine.rebalance.profile import Clocks
-from rmqlb.engine.rebalance.reported_clients import seconds_between
 from rmqlb.engine.rebalance.start_offsets import with_starts
 from rmqlb.engine.send.sdk import ChosenSdk
 from rmqlb.engine.send.select_queue import key_queues

@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from rmqlb.engine.group import Group
-from rmqlb.engine.rebalance.reported_clients import observed_rates, seconds_between, spread_evenly
+from rmqlb.engine.rates import observed_rates, spread_evenly
 from rmqlb.errors import DataError, UsageError
 from rmqlb.model.group import RETRY_PREFIX
 from rmqlb.model.group_scenario import Event
@@ -49,7 +49,13 @@ class Rates(Struct, frozen=True):
         return bool(self.texts) or self.earlier is not None or self.spacing_s is not None
 
     def read(self, source: Reader, wanted: Wanted, progress: Progress = no_progress) -> tuple["Rates", ClusterSnapshot]:
-        """Read the source, twice if rates need that; the first sample is then the earlier snapshot."""
+        """Read the source, twice if rates need that; the first sample is then the earlier snapshot.
+
+        For several groups, the earlier snapshot is read here, once.
+        """
+        if self.earlier is not None and (wanted.several or wanted.everything is not None):
+            then = replace(self.earlier, source=SnapshotReader(self.earlier.source.fetch(wanted)))
+            return replace(self, earlier=then), source.fetch(wanted)
         if self.spacing_s is None:
             return self, source.fetch(wanted)
         if not source.live:
@@ -114,5 +120,4 @@ def _since(
     then = before.source.fetch(replace(wanted, group=now.group))
     was = then.group(now.group)
     times = now.seen.at or snapshot.taken_at, was.seen.at or then.taken_at
-    rates = observed_rates(now, was, times, group.pulled_queues, before.option)
-    return rates, seconds_between(*times, before.option)
+    return observed_rates(now, was, times, group.pulled_queues, before.option)

@@ -53,11 +53,13 @@ class Selection(Struct, frozen=True):
         """More than one group may be meant: a pattern counts as several names, however many groups it matches."""
         return len(self.names) > 1 or any(map(is_pattern, self.names))
 
-    def wanted(self, source: Reader) -> Wanted:
+    def wanted(self, source: Reader, *, may_be_new: bool = False) -> Wanted:
         """The parts to read; a running cluster is only asked for those that are named (raises UsageError)."""
         topics, name = self.given.topics, next(iter(self.names), None)
-        if source.live and name is None and (self.given.client_ids is None or not topics):
+        if source.live and name is None and not (topics and (may_be_new or self.given.client_ids is not None)):
             hint = "name it with --group, or name --topic and --consumers"
+            if may_be_new:
+                hint = "name it with --group; of a group that does not run yet name only its topics, with --topic"
             raise UsageError("which group?", hint=hint, code="which-group")
         wanted = Wanted(topics or None, name, retry=self.given.retry)
         return replace(wanted, group=None, several=self.names) if self.several else wanted

@@ -14,7 +14,7 @@ from rmqlb.engine.group_findings import planning_findings
 from rmqlb.engine.size_group.size_group import SIZE_FIGURES, try_on_size
 from rmqlb.engine.size_group.size_group import size_group as find_size
 from rmqlb.engine.source_findings import one_broker_findings
-from rmqlb.errors import DataError, UsageError
+from rmqlb.errors import DataError
 from rmqlb.model.message_queue import MessageQueue, queue_ranges
 from rmqlb.model.rates import RateSource
 from rmqlb.model.result import INFO, Finding, Meta, Progress, counted, no_progress, with_meta
@@ -26,7 +26,7 @@ from rmqlb.model.size_group import (
     SizesOfGroups,
     sizes_of_groups,
 )
-from rmqlb.model.snapshot import ClusterSnapshot, Wanted
+from rmqlb.model.snapshot import ClusterSnapshot
 from rmqlb.verbs.parse import conditions
 from rmqlb.verbs.rates import KnownRates, RateOptions, asked_rates
 from rmqlb.verbs.selection import select
@@ -66,13 +66,7 @@ def size_group(
     names, has_all = named.compared(strategies)
     named.must_apply(reported=not names)
     chosen = select(group, topics=topics, sdk=sdk, include_retry=include_retry)
-    if not chosen.names and not topics and source.live:
-        hint = "name it with --group; of a group that does not run yet name only its topics, with --topic"
-        raise UsageError("which group?", hint=hint, code="which-group")
-    wanted = Wanted(chosen.given.topics or None, next(iter(chosen.names), None), retry=include_retry)
-    if chosen.several:
-        wanted = replace(wanted, group=None, several=chosen.names)
-    wanted = replace(wanted, evidence=has_rate)
+    wanted = replace(chosen.wanted(source, may_be_new=True), evidence=has_rate)
     asked_for_rates, snapshot = asked_for_rates.read(source, wanted, progress)
 
     def size_of(name: str | None) -> tuple[GroupSize, tuple[Finding, ...]]:

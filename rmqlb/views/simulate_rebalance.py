@@ -251,20 +251,14 @@ class Window(OfQueue, frozen=True):
 
 def _windows_of(one: QueueTimeline, bad: tuple[str, ...]) -> Iterator[Window]:
     stretches = [tuple(stretch) for _, stretch in groupby(one.intervals, key=attrgetter("state"))]
-    before = [None, *(stretch[-1] for stretch in stretches)]
-    after = [*(stretch[0] for stretch in stretches[1:]), None]
-    for stretch, earlier, later in zip(stretches, before, after, strict=False):
-        if stretch[0].state in bad:
-            owners = sort_client_ids({owner for interval in stretch for owner in interval.owners})
-            yield Window(
-                *(one.topic, one.broker_name, one.queue_id),
-                stretch[0].state,
-                stretch[0].from_ms,
-                stretch[-1].to_ms,
-                tuple(owners) if len(stretch) > 1 else stretch[0].owners,
-                _owners(earlier),
-                _owners(later),
-            )
+    for before, stretch, after in zip(((), *stretches), stretches, (*stretches[1:], ()), strict=False):
+        first, last = stretch[0], stretch[-1]
+        if first.state in bad:
+            every = sort_client_ids({owner for interval in stretch for owner in interval.owners})
+            owners = tuple(every) if len(stretch) > 1 else first.owners
+            around = _owners(next(reversed(before), None)), _owners(next(iter(after), None))
+            queue = one.topic, one.broker_name, one.queue_id
+            yield Window(*queue, first.state, first.from_ms, last.to_ms, owners, *around)
 
 
 def _windows(found: RebalanceResult) -> Section:

@@ -8,7 +8,7 @@ from typing import Any
 from xml.etree import ElementTree as ET
 
 from rmqlb.cli.exit_codes import ExitCode
-from tests.cli.run import EXAMPLE, ROOT, changed_example, envelope_of, error_of, run
+from tests.cli.run import EXAMPLE, ROOT, changed_example, data_of, envelope_of, error_of, run
 from tests.support.builders import snapshot_text
 from tests.support.mismatches import every_case
 from tests.support.schemas import problems
@@ -128,6 +128,15 @@ def test_a_rate_may_name_the_topic_of_another_group(command: tuple[str, ...], op
     several = envelope_of(*command, *SOURCE, "-g", "order-svc", "-g", "audit-svc", *of_both, *work)
     assert [group["group"] for group in several["data"]["groups"]] == ["order-svc", "audit-svc"]
     assert error_of(run(*command, *SOURCE, "-g", "audit-svc", *of_skewed, *work).stderr).code == "topic-not-found"
+
+
+def test_an_earlier_snapshot_from_stdin_is_of_all_groups() -> None:
+    before, later = Path(EXAMPLE), ("-s", str(ROOT / "examples" / "cluster-later.json"))
+    command = ("size-group", *later, "-g", "order-svc", "-g", "audit*", "--consume-time", "4ms", "--earlier")
+    assert data_of(*command, "-", stdin=before.read_text()) == data_of(*command, EXAMPLE)
+    plan = (*PLAN, *later, "-g", "order-svc", "--timeline", "--set", "consume-time=4ms", "--set")
+    drawn = run(*plan, "earlier=-", stdin=before.read_text())
+    assert (drawn.code, "timeline" in drawn.stdout) == (0, True)
 
 
 def test_the_summaries_of_consumers_and_sizes_count_the_groups() -> None:

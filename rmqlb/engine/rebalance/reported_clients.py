@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
+from collections.abc import Iterable, Iterator, Mapping
 
 from rmqlb.engine.rebalance.profile import consumer_profile_of
-from rmqlb.errors import DataError, UsageError
+from rmqlb.errors import UsageError
 from rmqlb.model.client_versions import parse_version
 from rmqlb.model.group import CONSUME_ACTIVELY, ConsumerGroup, ConsumerType
-from rmqlb.model.group_scenario import Event, GroupScenario
-from rmqlb.model.message_queue import MessageQueue
-from rmqlb.model.result import Finding, utc_text
-from rmqlb.model.route import TopicRouteData
+from rmqlb.model.group_scenario import GroupScenario
+from rmqlb.model.result import Finding
 
 
 def client_version(group: ConsumerGroup | None, given: str | None = None) -> tuple[str, tuple[Finding, ...]]:
@@ -72,65 +69,3 @@ def consumer_types(
 
 def _more(ids: list[str]) -> str:
     return f" and {len(ids) - 1} more" if len(ids) > 1 else ""
-
-
-def spread_evenly(
-    rates: Mapping[str, float], routes: Sequence[TopicRouteData], events: Sequence[Event] = ()
-) -> dict[MessageQueue, float]:
-    """Each topic's rate per second, divided evenly among the read queues of the beginning.
-
-    A queue that an event adds has the same rate as the others, which is more than an even share: bounds stay bounds.
-    """
-    found: dict[MessageQueue, float] = {}
-    for route in routes:
-        queues = route.subscribe_queues()
-        if route.topic not in rates or not queues:
-            continue
-        rate = rates[route.topic] / len(queues)
-        found |= dict.fromkeys(queues, rate)
-        brokers = [data.broker_name for data in route.queue_datas]
-        usual = max(data.read_queue_nums for data in route.queue_datas)
-        for event in events:
-            names: list[str] = []
-            if event.kind == "route-change" and event.subject == route.topic:
-                names = brokers if event.broker_name is None else [event.broker_name]
-            elif event.kind == "broker-up" and event.subject not in brokers:
-                names = [event.subject]
-            number = usual if event.read_queues is None else event.read_queues
-            found |= {MessageQueue(route.topic, name, queue_id): rate for name in names for queue_id in range(number)}
-    return found
-
-
-def seconds_between(later: datetime | None, earlier: datetime | None, where: str, hint: str | None = None) -> float:
-    """The time between two snapshots; `where` names the earlier one in errors (DataError)."""
-    if later is None or earlier is None:
-        which = f"{where} does" if earlier is None else "the source does"
-        raise DataError(f"{which} not report when it was taken, so that no rate follows", hint=hint)
-    if later <= earlier:
-        text = f"{where} is not earlier than the source: {utc_text(earlier)} and {utc_text(later)}"
-        raise DataError(text, hint="-s is the later snapshot, --earlier the earlier one")
-    return (later - earlier).total_seconds()
-
-
-def observed_rates(
-    now: ConsumerGroup,
-    then: ConsumerGroup,
-    taken: tuple[datetime | None, datetime | None],  # times of the later and the earlier snapshot
-    queues: Iterable[MessageQueue],
-    where: str,
-) -> dict[MessageQueue, float]:
-    length = seconds_between(*taken, where, hint="say it: --rate R")
-    rates: dict[MessageQueue, float] = {}
-    for queue in queues:
-        ends = [group.queues[queue].broker_offset if queue in group.queues else None for group in (now, then)]
-        if ends[0] is None or ends[1] is None:
-            continue
-        if ends[0] < ends[1]:
-            text = f"queue {queue.broker_name}:{queue.queue_id} of {queue.topic} ends at {ends[0]}, and in {where} at"
-            hint = "are both snapshots of the same cluster?"
-            raise DataError(f"{text} {ends[1]}: offsets run backwards", hint=hint)
-        rates[queue] = (ends[0] - ends[1]) / length
-    if not rates:
-        hint = "fetch both with fetch-routes --group, which reads offsets"
-        raise DataError(f"{where} and the source have no queue whose end both know", hint=hint)
-    return rates

@@ -8,7 +8,7 @@ from rmqlb import DataError, Event, MessageQueue, QueueData, TopicRouteData, Usa
 from rmqlb.engine.conditions import parse_condition
 from rmqlb.engine.plan.changes import Changes, NewBroker, QueueCount, change_route
 from rmqlb.engine.plan.rebalance import Side, plan_rebalance
-from rmqlb.engine.rebalance.reported_clients import observed_rates, spread_evenly
+from rmqlb.engine.rates import observed_rates, spread_evenly
 from rmqlb.engine.rebalance.simulate import (
     GROUP_FIGURES,
     ROLLOUT_FIGURES,
@@ -124,7 +124,7 @@ def ends(*offsets: int | None) -> ConsumerGroup:
 def test_what_came_between_two_snapshots_is_the_rate() -> None:
     now, then = ends(100, 60, 7), ends(40, 60)
     for some, rates in ((QUEUES, {QUEUES[0]: 1.0, QUEUES[1]: 0.0}), (QUEUES[1:], {QUEUES[1]: 0.0})):
-        assert observed_rates(now, then, (MINUTE, EARLIER), some, "then.json") == rates
+        assert observed_rates(now, then, (MINUTE, EARLIER), some, "then.json") == (rates, 60)
 
 
 @every_case(("now", "then", "taken", "error"), [
