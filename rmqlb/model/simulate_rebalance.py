@@ -109,8 +109,8 @@ class LagCurve(Struct, frozen=True, rename="camel"):
 
     def most(self, from_ms: float, to_ms: float) -> float:
         """The most messages within a span of time."""
-        inside = [point.messages for point in self.points if from_ms <= point.at_ms < to_ms]
-        return max(inside, default=0.0) if inside else self.at(from_ms)
+        inside = (point.messages for point in self.points if from_ms <= point.at_ms < to_ms)
+        return max(self.at(from_ms), self.at(to_ms - 0.001), *inside)
 
     def at(self, ms: float) -> float:
         before = [point for point in self.points if point.at_ms <= ms][-1:] or [self.points[0]]

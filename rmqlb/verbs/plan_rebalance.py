@@ -69,7 +69,7 @@ def plan_rebalance(
         found = chosen.resolve(snapshot, name, strategies.settings_for, strategy=before, by_pop=pop_share is not None)
         progress(found.title, 0, 0)
         chosen.require_named({*found.client_ids, *change_members(found.client_ids, changes)})
-        known = rates.of(found, wanted, snapshot, several=chosen.several)
+        known = rates.of(found, wanted, snapshot)
         orderly = found.seen is not None and is_orderly(found.seen) is True
         work = Work(known.of_queues, consume_us, options.get("consume_threads", 20), orderly)
         plan, places, findings = plan_group(

@@ -66,18 +66,10 @@ class Rates(Struct, frozen=True):
         time.sleep(self.spacing_s)
         return replace(self, earlier=Earlier(SnapshotReader(first), "the first sample")), source.fetch(wanted)
 
-    def of(
-        self,
-        group: Group,
-        wanted: Wanted,
-        snapshot: ClusterSnapshot,
-        *,
-        several: bool = False,
-        events: Sequence[Event] = (),
-    ) -> KnownRates:
+    def of(self, group: Group, wanted: Wanted, snapshot: ClusterSnapshot, events: Sequence[Event] = ()) -> KnownRates:
         """Rates of a group's queues (raises DataError, UsageError); among several groups, other topics may be named."""
         own = [route.topic for route in group.pulled_routes]
-        typed = typed_rates(self.texts, [*dict.fromkeys((*own, *(snapshot.routes if several else ())))])
+        typed = typed_rates(self.texts, [*dict.fromkeys((*own, *(snapshot.routes if wanted.several else ())))])
         of_queues, over_ms = spread_evenly(typed, group.pulled_routes, events), None
         if self.earlier is not None:
             observed, over_s = _since(self.earlier, wanted, group, snapshot)

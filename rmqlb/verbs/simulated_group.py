@@ -183,7 +183,7 @@ def simulated_group(
     usual_type, types, of_types = consumer_types(seen, given, given_types)
     require_members(given_types, everybody, _TYPE)
     of_sdks = orderly_findings({group.sdks.usual, *group.sdks.sdk_of.values()} if scenario.orderly else ())
-    inflow = parsed.rates.of(group, chosen.wanted(source), snapshot, several=chosen.several, events=events)
+    inflow = parsed.rates.of(group, chosen.wanted(source), snapshot, events)
     scenario = replace(
         scenario,
         events=events,

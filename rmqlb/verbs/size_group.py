@@ -75,7 +75,7 @@ def size_group(
             of_group = select(name, topics=topics, consumers=1, sdk=sdk, include_retry=include_retry)
         found = of_group.resolve(snapshot, name, named.settings_for, strategy=names[0] if names else None)
         found.must_share()
-        known = asked_for_rates.of(found, wanted, snapshot, several=chosen.several)
+        known = asked_for_rates.of(found, wanted, snapshot)
         has_more, has_lag = question.queues_per_broker is not None, question.limits.drain_in_ms is not None
         work = _work(found, known, consume_us, more_queues=has_more, with_lag=has_lag) if has_rate else None
         present = () if found.assumed else found.client_ids

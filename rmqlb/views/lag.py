@@ -44,7 +44,7 @@ def lag_section(found: RebalanceResult, lag: LagCurve, length: int = _LENGTH) ->
     last_us = round(1000 * max(point.at_ms for point in lag.points))
     end_us = max(found.end_us, last_us + (last_us - begin_of(found)) // (20 if lag.gone_ms is not None else 2))
     edges = round_edges(begin_of(found), end_us, max(length - 2 * len(_EDGE), 2))
-    tops = [max(lag.most(a / 1000, b / 1000), lag.at(a / 1000), lag.at(b / 1000 - 1)) for a, b in pairwise(edges)]
+    tops = [lag.most(begin / 1000, end / 1000) for begin, end in pairwise(edges)]
     top = max(*tops, 1)
     rows: list[tuple[Cell, ...]] = []
     for level in reversed(range(_HEIGHT)):
