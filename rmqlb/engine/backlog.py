@@ -125,7 +125,7 @@ def fill(capacity: float, wants: Sequence[tuple[float, float]]) -> float:
 
 def backlog(flows: Mapping[MessageQueue, Flow], pools: Mapping[str, Pool], changes: Iterable[Change] = ()) -> Backlog:
     """The lag of each queue and of all together, from second 0 on; `pools` has an entry for each owner."""
-    run = _Run({q: _Queue(f, f.lag, f.lag if f.full is None else f.full) for q, f in flows.items()}, pools)
+    run = _Run({q: _Queue(f, f.lag, f.lag if f.full is None else min(f.full, f.lag)) for q, f in flows.items()}, pools)
     for queue, flow in flows.items():
         for owner in flow.owners:
             run.rates.setdefault(owner, {})[queue] = 0.0

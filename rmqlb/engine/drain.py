@@ -239,15 +239,12 @@ class _Ends(Struct, frozen=True):
 
 def _ends(lags: Mapping[MessageQueue, QueueLag], shared: Shared) -> dict[MessageQueue, _Ends]:
     by_speed = zip(*map(_speeds, lags.values()), strict=True)
-    present, fast, slow, *steps = (dict(zip(lags, each, strict=True)) for each in by_speed)
+    present, fast, *others = (dict(zip(lags, each, strict=True)) for each in by_speed)
     full = {queue: _full(lag, shared.cached) for queue, lag in lags.items()}
-    found = [_gone(each, shared, full) for each in (present, slow, *steps)]
+    now, slowest, *steps = (_gone(each, shared, full) for each in (present, *others))
     fastest = _gone(fast, shared, {})
-    inflow, consumed = sum(lag.inflow_per_s for lag in lags.values()), sum(lag.per_s for lag in lags.values())
-    return {
-        q: _Ends(found[0][q], fastest[q], found[1][q], tuple(each[q] for each in found[2:]), inflow, consumed)
-        for q in lags
-    }
+    rates = sum(lag.inflow_per_s for lag in lags.values()), sum(lag.per_s for lag in lags.values())
+    return {q: _Ends(now[q], fastest[q], slowest[q], tuple(step[q] for step in steps), *rates) for q in lags}
 
 
 def _full(lag: QueueLag, cached: int) -> float:
@@ -277,7 +274,7 @@ def _gone(
         flows = {
             queue: Flow(
                 *(each.inflow, costs[queue] * scale, each.lag, ("",)),
-                *(shared.batch, shared.cached, min(full.get(queue, each.lag), each.lag)),
+                *(shared.batch, shared.cached, full.get(queue)),
             )
             for queue, each in speeds.items()
         }
