@@ -162,7 +162,7 @@ def remove_context(
     name: Annotated[str, Argument(metavar="NAME", help="Name of the context.", show_default=False)],
     output: OutputOptions,
 ) -> None:
-    """Remove a context; its secret is not deleted.
+    """Remove a context, but not its secret.
 
     Examples:
       rmqlb context remove staging

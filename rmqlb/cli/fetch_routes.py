@@ -39,7 +39,7 @@ class FetchOptions(Options):
     system: bool = about.flag("Include RocketMQ's own topics and groups.")
     evidence: bool = about.flag(
         "Include the consumer data that diagnose needs. It covers queues, times, rates and limits; a consumer of "
-        "several groups is asked once per second."
+        "several groups is queried at most once per second."
     )
     to: Text = own("PATH", "Write to this file; with --every, to this directory.")
     every: Text = own("TIME", "Time between samples. Fetching continues until Ctrl-C.")
@@ -75,7 +75,7 @@ def fetch_routes(source: SourceOptions, output: OutputOptions, options: FetchOpt
     --redact keeps numbers, times and client versions, and drops stack traces. CONSISTENT_HASH hashes names, so it
     assigns queues to other consumers after --redact; every other strategy assigns each queue to the same consumer.
 
-    Exit codes: 0 done, 2 usage, 4 incomplete, 5 endpoint unreachable.
+    Exit codes: 0 done, 2 usage, 4 the snapshot is incomplete, 5 endpoint unreachable.
     """
     output = output.but(output=output.output or "json")
     _check(output, options)

@@ -120,7 +120,7 @@ class ReceiveOptions(SettingsOptions):
     )
     consumers: str = _group("N", "Consumers of the group.", "1")
     loops: Text = _group("N", "Parallel receives per SimpleConsumer; default: 1.")
-    await_: Text = _group("TIME", "awaitDuration of a SimpleConsumer; default: 20s.")
+    await_: Text = _group("TIME", "Await duration of a SimpleConsumer (awaitDuration); default: 20s.")
     invisible: Text = _group(
         "TIME",
         "Invisible time of a received message; default: 60s. Sets invisibleDuration of a receive, or popInvisibleTime "
@@ -149,9 +149,7 @@ class ReceiveOptions(SettingsOptions):
     )
     nameserver_notices: Text = setting("nameserver-notices")
     crash: Texts = _failing("N@TIME", "Crash of consumer N (from 1) at TIME; repeatable.")
-    target_wait: Text = _arrivals(
-        "TIME", "Find the receives in parallel for this wait. They keep every wait within TIME."
-    )
+    target_wait: Text = _arrivals("TIME", "Find the number of parallel receives that keeps every wait within TIME.")
     trials: Text = _arrivals("N", "Number of simulations with other random numbers.")
     trace: bool = written.flag("List every message.")
     fail_on: Texts = written("CONDITION", "Exit 3 if a condition holds: 'wait-p95[broker-b]>5s'; repeatable.")

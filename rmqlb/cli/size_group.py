@@ -36,8 +36,8 @@ class SizeOptions(SettingsOptions, RateOptions, SomeGroupsOnTopics):
     max_utilisation: Text = _limits(
         "SHARE", "Limit for the share of busy consume threads. With a rate, the default is 80%."
     )
-    outage: Text = _limits("TIME", "Outage to recover from: messages come, and none is consumed. Needs --catch-up.")
-    catch_up: Text = _limits("TIME", "Limit for the recovery time after --outage. The backlog is then gone.")
+    outage: Text = _limits("TIME", "Outage to recover from: messages arrive, and none is consumed. Needs --catch-up.")
+    catch_up: Text = _limits("TIME", "Limit for the catch-up time, until the backlog of --outage is gone.")
     drain_in: Text = _limits("TIME", "Limit for the time until today's lag is gone.")
     sizes: Text = _sizes("N..M", "Consumer counts to try. Default: 1 to the queue count of the largest topic.")
     queues_per_broker: Text = _sizes("N..M", "Queues per topic and broker to try. Default: the current counts.")
@@ -85,7 +85,7 @@ class SizeOptions(SettingsOptions, RateOptions, SomeGroupsOnTopics):
                 problem = f"{option} {text}".strip() + ": how many messages come?"
                 raise UsageError(problem, hint="say it: --rate R or --earlier FILE")
         if (self.outage is None) != (self.catch_up is None):
-            problem = "--outage: how soon is its backlog gone?" if self.outage else "--catch-up: after which outage?"
+            problem = "--outage needs --catch-up" if self.outage else "--catch-up needs --outage"
             raise UsageError(problem, hint="give both: --outage 30m --catch-up 30m")
         survive = 0 if self.survive is None else count(self.survive, "--survive", most=MOST_SIZE - 1)
         if sizes is not None and survive >= sizes[1]:
