@@ -37,7 +37,7 @@ class SizeOptions(SettingsOptions, RateOptions, SomeGroupsOnTopics):
         "SHARE", "Limit for the share of busy consume threads. With a rate, the default is 80%."
     )
     outage: Text = _limits("TIME", "Outage to recover from: messages arrive, and none is consumed. Needs --catch-up.")
-    catch_up: Text = _limits("TIME", "Limit for the catch-up time, until the backlog of --outage is gone.")
+    catch_up: Text = _limits("TIME", "Limit for the catch-up time after --outage. The backlog is gone by then.")
     drain_in: Text = _limits("TIME", "Limit for the time until today's lag is gone.")
     sizes: Text = _sizes("N..M", "Consumer counts to try. Default: 1 to the queue count of the largest topic.")
     queues_per_broker: Text = _sizes("N..M", "Queues per topic and broker to try. Default: the current counts.")
