@@ -62,7 +62,7 @@ def diagnose(source: SourceOptions, options: DiagnoseOptions, output: OutputOpti
     reader = Reader(source, terminal)
     samples, watched = options.samples, list[ClusterSnapshot]() if flag.watch else None
     if samples is not None and samples > _MOST and not flag.watch:
-        raise UsageError(f"--samples {samples}: at most {_MOST}", hint="--watch takes samples without end")
+        raise UsageError(f"--samples {samples}: at most {_MOST}", hint="--watch has no limit of samples")
     every = "10s" if flag.watch else options.every  # the verb itself never waits in a watch
     compared = max(3, min(samples or 3, _MOST)) if flag.watch else samples or 3
     diagnosing = ask(verb.diagnose, reader, options, every=every, samples=compared, watched=watched)

@@ -120,7 +120,7 @@ def _check(output: OutputOptions, options: FetchOptions) -> None:
         raise UsageError(f"a snapshot cannot be written as {output.output}", hint="-o json, yaml or jsonl")
     if options.redact_map is not None and (not options.redact or options.redact_map == "-"):
         text = "--redact-map - would show the names" if options.redact else "--redact-map without --redact"
-        raise UsageError(text, hint="name a file that stays with you")
+        raise UsageError(text, hint="name a private file")
 
 
 def _fetch_repeatedly(
@@ -132,7 +132,7 @@ def _fetch_repeatedly(
     every_s = amounts.duration_us(every, "--every") / 1e6
     if not reader.live or folder in (None, "-") or terminal.format != "json" or every_s < LEAST_S:
         hint = "it needs a running cluster, at least 1s, the directory --to, -o json and no --redact"
-        raise UsageError("--every does not go with these options", hint=hint)
+        raise UsageError("--every cannot be combined with these options", hint=hint)
     written = 0
     with heeding_an_end(), suppress(KeyboardInterrupt):
         while True:
@@ -196,10 +196,10 @@ def _contexts(options: FetchOptions, terminal: Terminal) -> list[str]:
         if line.get_parameter_source(name) in (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT):
             raise UsageError(f"--all-contexts and --{name}", hint=f"leave out --{name} and RMQLB_{name.upper()}")
     if options.to in (None, "-") or terminal.format != "json":
-        raise UsageError("--all-contexts needs a folder", hint="--to snapshots, and no other -o than json")
+        raise UsageError("--all-contexts needs a folder", hint="pass --to snapshots, and no -o other than json")
     contexts = sorted(read_configuration().contexts)
     if not contexts:
-        raise UsageError("there is no context to read", hint="rmqlb context add makes one")
+        raise UsageError("there is no context to read", hint="rmqlb context add creates one")
     return contexts
 
 

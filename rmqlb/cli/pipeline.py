@@ -158,7 +158,7 @@ def _run(
     asked = _asked(fleet or FleetOptions())
     local, uris = ingest.find_files(paths or ())
     if paths is None and not is_uri(place) and not os.path.isdir(place):
-        hint = "rmqlb pipeline ingest makes one"
+        hint = "rmqlb pipeline ingest creates one"
         raise DataError(f"there is no warehouse {where.warehouse}", hint=hint, code="table-not-found")
     if paths is not None and not is_uri(place):
         make_folder(place)

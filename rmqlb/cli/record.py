@@ -106,7 +106,7 @@ def _reject_live_options(chosen: RecordOptions) -> None:
     for option, value in (live | {"--strategy-option": chosen.strategy_options}).items():
         if value:
             hint = "leave one of them out"
-            raise UsageError(f"--replay shows a recording again, and {option} is of a live group", hint=hint)
+            raise UsageError(f"--replay shows a recording, but {option} is for a live group", hint=hint)
 
 
 def _recorder(source: SourceOptions, chosen: RecordOptions, terminal: Terminal) -> "GroupRecorder":

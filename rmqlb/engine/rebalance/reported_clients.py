@@ -119,7 +119,7 @@ def observed_rates(
     queues: Iterable[MessageQueue],
     where: str,
 ) -> dict[MessageQueue, float]:
-    length = seconds_between(*taken, where, hint="say it: --rate R")
+    length = seconds_between(*taken, where, hint="pass --rate R")
     rates: dict[MessageQueue, float] = {}
     for queue in queues:
         ends = [group.queues[queue].broker_offset if queue in group.queues else None for group in (now, then)]
