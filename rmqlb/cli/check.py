@@ -44,8 +44,8 @@ def check(source: SourceOptions, output: OutputOptions, chosen: CheckOptions) ->
     If data is missing, a limit is incomplete, which is not a pass. A rule that matches no group or topic is incomplete
     too. If one limit failed and another is incomplete, the exit code is 3.
 
-    Exit codes: 0 all limits passed or are waived, 2 usage or a malformed policy, 3 a limit failed, 4 incomplete,
-    5 endpoint unreachable.
+    Exit codes: 0 all limits passed or are waived, 2 usage or a malformed policy, 3 a limit failed, 4 a limit is
+    incomplete, 5 endpoint unreachable.
     """
     from rmqlb.verbs import amounts
     from rmqlb.verbs import check as verb

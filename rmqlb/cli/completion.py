@@ -15,7 +15,7 @@ _VARIABLE = "_RMQLB_COMPLETE"
 def completion(
     *, shell: Annotated[str, Argument(metavar="bash|zsh|fish", help="Shell to complete in.", show_default=False)]
 ) -> None:
-    """Print a shell completion script: it gets its words from rmqlb.
+    """Print the completion script of a shell.
 
     Examples:
       rmqlb completion bash

@@ -22,7 +22,7 @@ _IS_SET = "(set)"
 def show_settings(source: SourceOptions, output: OutputOptions) -> None:
     """Show each setting and its origin, as a command would use it; secrets stay hidden.
 
-    For a secret, only its place is shown, or that it is set.
+    For a secret, rmqlb shows only its place, or only that it is set.
 
     Examples:
       rmqlb config show

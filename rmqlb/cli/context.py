@@ -82,7 +82,7 @@ def add_context(
 
     def added(config: ConfigFile) -> ConfigFile:
         if name in config.contexts and not endpoint.overwrite:
-            problem = f"there is a context {name} already"
+            problem = f"context {name} already exists"
             raise UsageError(problem, hint="give --overwrite", code="context-exists")
         config = with_context(config, name, values)
         return with_value(config, "context", name) if endpoint.use else config
@@ -122,7 +122,7 @@ def use_context(
     """
     terminal = Terminal("context use", output)
     if which.none == (name is not None):
-        raise UsageError("which context?", hint="name one, or give --none", code="which-context")
+        raise UsageError("no context is named", hint="name a context, or pass --none", code="which-context")
 
     def chosen(config: ConfigFile) -> ConfigFile:
         return with_value(config, "context", None if name is None else context_named(name, config).name)
@@ -162,7 +162,7 @@ def remove_context(
     name: Annotated[str, Argument(metavar="NAME", help="Name of the context.", show_default=False)],
     output: OutputOptions,
 ) -> None:
-    """Remove a context; its secret is not deleted.
+    """Remove a context, but not its secret.
 
     Examples:
       rmqlb context remove staging
@@ -198,10 +198,10 @@ def values_of(options: EndpointOptions) -> dict[str, Value]:
         check_value(key.name, values[key.name], f"--{key.name}")
     if "source" not in values:
         hint = "-n HOST:9876 for NameServers, -s http://HOST for a Dashboard, or -s FILE"
-        raise UsageError("no source: what does the context name?", hint=hint, code="no-source")
+        raise UsageError("the context needs a source", hint=hint, code="no-source")
     named = user_in(str(values["source"]))
     if named is not None and values.get("user", named) != named:
-        raise UsageError("--user: --source names another user", hint="name one of them only")
+        raise UsageError("--user: --source names another user", hint="pass only one of them")
     return values
 
 

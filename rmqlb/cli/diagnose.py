@@ -43,12 +43,12 @@ def diagnose(source: SourceOptions, options: DiagnoseOptions, output: OutputOpti
       rmqlb diagnose -s examples/four-groups.yaml -g '*-svc' --fail-on error
       rmqlb diagnose -s examples/faults.json --earlier examples/faults-before.json -g ship-svc -o json
 
-    A cause explains wrong owners if its prediction matches all observed owners. A check without enough data is unknown,
-    and its reason is shown. If a check depends on a change over time, rmqlb takes more samples of a running cluster,
-    one --every TIME.
+    A cause explains wrong owners if its prediction matches all observed owners. A check without enough data is unknown;
+    the output gives the reason. If a check depends on a change over time, rmqlb takes more samples of a running
+    cluster, at the interval of --every.
 
     Exit codes: 0 done, 2 usage, 3 a finding reaches the severity of --fail-on, 4 a group does not exist, an --earlier
-    file is no earlier snapshot of the group, or with --fail-on a check is unknown, 5 endpoint unreachable.
+    file is not an earlier snapshot of the group, or with --fail-on a check is unknown, 5 endpoint unreachable.
     """
     from rmqlb.model.diagnosis import DiagnosisOfGroups
     from rmqlb.model.result import ERROR, WARNING
@@ -62,7 +62,7 @@ def diagnose(source: SourceOptions, options: DiagnoseOptions, output: OutputOpti
     reader = Reader(source, terminal)
     samples, watched = options.samples, list[ClusterSnapshot]() if flag.watch else None
     if samples is not None and samples > _MOST and not flag.watch:
-        raise UsageError(f"--samples {samples}: at most {_MOST}", hint="--watch takes samples without end")
+        raise UsageError(f"--samples {samples}: at most {_MOST}", hint="--watch has no limit of samples")
     every = "10s" if flag.watch else options.every  # the verb itself never waits in a watch
     compared = max(3, min(samples or 3, _MOST)) if flag.watch else samples or 3
     diagnosing = ask(verb.diagnose, reader, options, every=every, samples=compared, watched=watched)

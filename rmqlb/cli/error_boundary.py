@@ -144,14 +144,14 @@ def _of_click(error: click.ClickException) -> tuple[str, str]:
 
         names = [name for parameter in context.command.params for name in parameter.opts] if context else []
         if context and isinstance(context.command, TyperGroup):
-            hint = f"a command's options go behind it, as in {path} COMMAND {error.option_name}; {hint}"
+            hint = f"put the options of a command after the command, as in {path} COMMAND {error.option_name}; {hint}"
         return error.message, option_hint(error.option_name, names) or hint
     message = " ".join(error.format_message().split()).removesuffix(".")
     if extra := re.fullmatch(r"Got unexpected extra arguments? \((.*)\)", message):
         from rmqlb.sources.source_text import shown_source
 
         text = shown_source(extra[1])
-        message = f"one value is too many: {text}"
+        message = f"unexpected value: {text}"
         hint = f"name a source with -s: -s {text}" if "/" in text or os.path.exists(text) else hint
     if message.startswith("Missing argument") and context:
         names = [str(each.metavar) for each in context.command.params if not str(each.opts[0]).startswith("-")]

@@ -39,7 +39,7 @@ class FetchOptions(Options):
     system: bool = about.flag("Include RocketMQ's own topics and groups.")
     evidence: bool = about.flag(
         "Include the consumer data that diagnose needs. It covers queues, times, rates and limits; a consumer of "
-        "several groups is asked once per second."
+        "several groups is queried at most once per second."
     )
     to: Text = own("PATH", "Write to this file; with --every, to this directory.")
     every: Text = own("TIME", "Time between samples. Fetching continues until Ctrl-C.")
@@ -75,7 +75,7 @@ def fetch_routes(source: SourceOptions, output: OutputOptions, options: FetchOpt
     --redact keeps numbers, times and client versions, and drops stack traces. CONSISTENT_HASH hashes names, so it
     assigns queues to other consumers after --redact; every other strategy assigns each queue to the same consumer.
 
-    Exit codes: 0 done, 2 usage, 4 incomplete, 5 endpoint unreachable.
+    Exit codes: 0 done, 2 usage, 4 the snapshot is incomplete, 5 endpoint unreachable.
     """
     output = output.but(output=output.output or "json")
     _check(output, options)
@@ -120,7 +120,7 @@ def _check(output: OutputOptions, options: FetchOptions) -> None:
         raise UsageError(f"a snapshot cannot be written as {output.output}", hint="-o json, yaml or jsonl")
     if options.redact_map is not None and (not options.redact or options.redact_map == "-"):
         text = "--redact-map - would show the names" if options.redact else "--redact-map without --redact"
-        raise UsageError(text, hint="name a file that stays with you")
+        raise UsageError(text, hint="name a private file")
 
 
 def _fetch_repeatedly(
@@ -132,7 +132,7 @@ def _fetch_repeatedly(
     every_s = amounts.duration_us(every, "--every") / 1e6
     if not reader.live or folder in (None, "-") or terminal.format != "json" or every_s < LEAST_S:
         hint = "it needs a running cluster, at least 1s, the directory --to, -o json and no --redact"
-        raise UsageError("--every does not go with these options", hint=hint)
+        raise UsageError("--every cannot be combined with these options", hint=hint)
     written = 0
     with heeding_an_end(), suppress(KeyboardInterrupt):
         while True:
@@ -196,10 +196,10 @@ def _contexts(options: FetchOptions, terminal: Terminal) -> list[str]:
         if line.get_parameter_source(name) in (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT):
             raise UsageError(f"--all-contexts and --{name}", hint=f"leave out --{name} and RMQLB_{name.upper()}")
     if options.to in (None, "-") or terminal.format != "json":
-        raise UsageError("--all-contexts needs a folder", hint="--to snapshots, and no other -o than json")
+        raise UsageError("--all-contexts needs a folder", hint="pass --to snapshots, and no -o other than json")
     contexts = sorted(read_configuration().contexts)
     if not contexts:
-        raise UsageError("there is no context to read", hint="rmqlb context add makes one")
+        raise UsageError("there is no context to read", hint="rmqlb context add creates one")
     return contexts
 
 

@@ -30,7 +30,7 @@ def main(
       rmqlb show-groups -s examples/cluster.json
       rmqlb plan-rebalance -s examples/cluster.json --group order-svc --add 1
 
-    rmqlb COMMAND --help describes a command, rmqlb options lists shared options, -V is the version.
+    rmqlb COMMAND --help shows help, rmqlb options lists shared options, -V prints the version.
 
     Exit codes: 0 done, 1 unexpected failure, 2 usage, 3 a --fail-on condition is met or a limit of a policy failed,
     4 data is missing or contradictory, 5 endpoint unreachable, 130 interrupted.

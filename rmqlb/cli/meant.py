@@ -31,7 +31,9 @@ _COMMANDS: Mapping[str, str] = {
     "version": "--version",
 }
 _OPTIONS: Mapping[str, str] = {
-    **dict.fromkeys(("sort", "order-by", "sort-by"), "the worst is first already; -o json with jq sorts otherwise"),
+    **dict.fromkeys(
+        ("sort", "order-by", "sort-by"), "rows are sorted worst first; for another order, use -o json with jq"
+    ),
     **dict.fromkeys(("json", "yaml", "csv", "markdown"), "write -o {}"),
     **dict.fromkeys(("format", "out", "output-format"), "write -o FORMAT, as -o json"),
     **dict.fromkeys(("namespace", "ns"), "write it in the name, as in -g 'NAMESPACE%GROUP'"),
@@ -62,10 +64,10 @@ def command_hint(typed: str, known: list[str], *, first: bool) -> str | None:
     if close:
         return f"did you mean {' or '.join(close)}?"
     if "://" in typed or os.path.exists(typed):
-        return f"a command comes first: rmqlb show-groups -s {typed}"
+        return f"put a command first: rmqlb show-groups -s {typed}"
     if near := get_close_matches(typed.lower(), meant, n=1):
         return f"did you mean rmqlb {meant[near[0]]}?"
-    return f"a command comes first, as in rmqlb diagnose {typed}" if first and set("-_%") & set(typed) else None
+    return f"put a command first, as in rmqlb diagnose {typed}" if first and set("-_%") & set(typed) else None
 
 
 def option_hint(typed: str, known: list[str]) -> str | None:

@@ -15,7 +15,7 @@ def _shared(source: SourceOptions, output: OutputOptions, watching: WatchOptions
 
 
 def options() -> None:
-    """List the options shared by commands: connection, login, TLS and output.
+    """List the options that commands share: connection, login, TLS and output.
 
     Examples:
       rmqlb options

@@ -79,7 +79,7 @@ def ingest(paths: Paths, read: IngestOptions, where: WarehouseOptions, output: O
       rmqlb pipeline ingest -w warehouse snapshots/
       rmqlb pipeline ingest -w warehouse --cluster east 'east/2026-11-*.json.gz'
 
-    Exit codes: 0 done, 2 usage, 4 no input found, 5 master or storage cannot be reached.
+    Exit codes: 0 done, 2 usage, 4 no input found, 5 the Spark master or the storage cannot be reached.
     """
     _run("ingest", where, output, paths=paths, read=read)
 
@@ -96,7 +96,7 @@ def judge(fleet: FleetOptions, where: WarehouseOptions, output: OutputOptions) -
       rmqlb pipeline judge -w warehouse --policy examples/policy.yaml --strategy CONSISTENT_HASH
 
     Exit codes: 0 done, 2 usage, 3 a limit of the policy failed or an expected cluster is silent, 4 data is missing,
-    5 master or storage cannot be reached.
+    5 the Spark master or the storage cannot be reached.
     """
     _run("judge", where, output, fleet=fleet, judged=True)
 
@@ -109,7 +109,7 @@ def report(to: ReportOptions, fleet: FleetOptions, where: WarehouseOptions, outp
       rmqlb pipeline report -w warehouse --to report
 
     Exit codes: 0 done, 2 usage, 3 a limit of the policy failed or an expected cluster is silent, 4 data is missing,
-    5 master or storage cannot be reached.
+    5 the Spark master or the storage cannot be reached.
     """
     _run("report", where, output, fleet=fleet, to=to.to)
 
@@ -131,7 +131,7 @@ def run(
       rmqlb pipeline run -w warehouse snapshots/ --policy examples/policy.yaml --keep 90d
 
     Exit codes: 0 done, 2 usage, 3 a limit of the policy failed or an expected cluster is silent, 4 data is missing,
-    5 master or storage cannot be reached.
+    5 the Spark master or the storage cannot be reached.
     """
     _run("run", where, output, paths=paths, read=read, fleet=fleet, judged=True, to=to.to)
 
@@ -158,7 +158,7 @@ def _run(
     asked = _asked(fleet or FleetOptions())
     local, uris = ingest.find_files(paths or ())
     if paths is None and not is_uri(place) and not os.path.isdir(place):
-        hint = "rmqlb pipeline ingest makes one"
+        hint = "rmqlb pipeline ingest creates one"
         raise DataError(f"there is no warehouse {where.warehouse}", hint=hint, code="table-not-found")
     if paths is not None and not is_uri(place):
         make_folder(place)

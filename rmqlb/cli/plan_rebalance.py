@@ -55,7 +55,7 @@ def plan_rebalance(source: SourceOptions, options: PlanOptions, output: OutputOp
 
     terminal = Terminal("plan-rebalance", output, more_formats=("jsonl",), files=options)
     if options.timeline and terminal.writes_data_alone:
-        hint = "simulate-rebalance takes the same changes, and has the data of the picture"
+        hint = "for the data, run simulate-rebalance with the same changes"
         raise UsageError(f"--timeline is a picture, and -o {terminal.format} has none", hint=hint)
     planned = ask(verb.plan_rebalance, Reader(source, terminal), options)
     hint = "leave the condition out to see the plan"
@@ -83,7 +83,7 @@ def _with_timeline(report: "Report", found: "RebalancePlan | PlanOfGroups", opti
     arguments = {name: value for name, value in options.arguments().items() if name not in others}
     simulated = simulate_rebalance(found.meta.snapshot, **arguments)
     if not isinstance(simulated, RebalanceResult):
-        raise UsageError("--timeline: the picture of which group?", hint="name one with --group", code="which-group")
+        raise UsageError("--timeline needs one group", hint="name one with --group", code="which-group")
     if not isinstance(found, RebalancePlan) or found.convergence is None:
         report = replace(report, facts=(*report.facts, *group_facts(simulated)[:1]))
     letters = ", ".join(f"{letter} {name}" for name, letter in consumer_labels(simulated.client_ids).items())

@@ -44,19 +44,19 @@ def record(source: SourceOptions, options: RecordOptions, output: OutputOptions)
       rmqlb record --replay examples/recording.json
       rmqlb record --replay examples/recording.json --section changes --fail-on 'unassigned>0'
 
-    rmqlb takes a sample every second, or every --every. A change happened between the request of the last sample with
-    the old owner and the last response of the first sample with the new owner, so gaps have a shortest and a longest
-    possible length. If a consumer does not answer, its queues are unknown; if a sample fails, nothing is known of its
-    time. The recording continues in both cases. Ctrl-C ends it with exit code 0 and shows the samples so far. With
-    -o jsonl, each change is written when it is observed.
+    rmqlb takes a sample every second, or at the interval of --every. A change of owner happened between the request of
+    the last sample with the old owner and the last response of the first sample with the new owner. Each gap therefore
+    has a shortest and a longest possible length. If a consumer does not answer, the owners of its queues are unknown.
+    If a sample fails, all owners are unknown at that time. The recording continues in both cases. Ctrl-C ends the
+    recording with exit code 0 and shows the samples so far. With -o jsonl, each change is written when it is observed.
 
     A group has converged when each queue has one owner, and two samples show the owner that the reported strategy
     predicts. If no owner can be predicted, the owner must stay the same for 25 s. --until converged waits for a first
     change. --for ends the recording in any case.
 
     --against compares each queue with the prediction: as predicted, earlier, later, with another owner, or not yet
-    moved. Times of a simulation count from --event-at. Without it, they count from the departure of the consumer that
-    leaves first, otherwise from the first change of an owner.
+    moved. Times of a simulation count from --event-at. Without --event-at, times count from the moment when the first
+    consumer leaves. If none leaves, times count from the first change of an owner.
 
     Exit codes: 0 done, 2 usage, 3 a --fail-on condition is met, 4 the group does not exist or its consumers do not
     share its queues, 5 endpoint unreachable at the first sample.
@@ -106,7 +106,7 @@ def _reject_live_options(chosen: RecordOptions) -> None:
     for option, value in (live | {"--strategy-option": chosen.strategy_options}).items():
         if value:
             hint = "leave one of them out"
-            raise UsageError(f"--replay shows a recording again, and {option} is of a live group", hint=hint)
+            raise UsageError(f"--replay shows a recording, but {option} is for a live group", hint=hint)
 
 
 def _recorder(source: SourceOptions, chosen: RecordOptions, terminal: Terminal) -> "GroupRecorder":
@@ -141,7 +141,7 @@ def _schedule(chosen: RecordOptions) -> "Schedule":
     text, until = chosen.every or "1s", chosen.until
     every_s, for_s = seconds(text, "--every"), seconds(chosen.for_ or "10m", "--for")
     if every_s < LEAST_S:
-        hint = "a consumer answers on the threads that its brokers need, and is asked once per second at most"
+        hint = "pass 1s or more: consumers answer on the threads that also serve their brokers"
         raise UsageError(f"--every {text}: shorter than 1s", hint=hint)
     if until is not None and "T" in until:
         return Schedule(every_s, until_converged=False, for_s=for_s, at_ms=moment_ms(until, "--until"))

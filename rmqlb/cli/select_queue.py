@@ -72,9 +72,9 @@ def select_queue(source: SourceOptions, chosen: KeyOptions, output: OutputOption
 def _keys(chosen: KeyOptions, max_size: str) -> list[str]:
     found = list(chosen.key or ())
     if any(not key.strip() for key in found):
-        raise UsageError("--key: a blank key is none", hint="messages without a key go round all queues")
+        raise UsageError("--key: the key is empty", hint="messages without a key go round all queues")
     if chosen.keys is not None:
         found += keys_in(chosen.keys, max_size)
     if not found:
-        raise UsageError("no key is given", hint="name keys with --key, or a file with one key per line: --keys")
+        raise UsageError("you gave no key", hint="name keys with --key, or a file with one key per line: --keys")
     return list(dict.fromkeys(found))

@@ -115,7 +115,7 @@ def _one_user(source: Setting, user: Setting) -> dict[str, Setting]:
     if user.value in (None, named) or _LAYERS.index(source.layer) < _LAYERS.index(user.layer):
         return {"user": Setting("user", named, source.layer, source.origin)}
     if source.layer == user.layer:
-        raise UsageError(f"{user.origin}: {source.origin} names another user", hint="name one of them only")
+        raise UsageError(f"{user.origin}: {source.origin} names another user", hint="pass only one of them")
     return {"source": Setting("source", without_user(str(source.value)), source.layer, source.origin)}
 
 
@@ -311,7 +311,7 @@ def _check_addresses(key: str, texts: tuple[str, ...], where: str) -> None:
 def context_named(name: str, config: ConfigFile, where: str | None = None) -> Context:
     if name not in config.contexts:
         problem = f"there is no context {name[:80]!r}"
-        hint = suggestion("contexts", name, config.contexts) if config.contexts else "rmqlb context add makes one"
+        hint = suggestion("contexts", name, config.contexts) if config.contexts else "rmqlb context add creates one"
         raise DataError(f"{where}: {problem}" if where else problem, hint=hint, code="context-not-found")
     return config.contexts[name]
 

@@ -49,8 +49,10 @@ def show_groups(
       rmqlb show-groups -s examples/faults.json --severity warning --fail-on 'groups-with-errors>0'
       rmqlb show-groups -s examples/faults.json --earlier examples/faults-before.json -o wide
 
-    A group is broken if queues have no owner or two owners, or if messages wait. It is lagging if its lag is above
-    --max-lag, and unknown if its owners are unknown, as in POP mode. Otherwise, it is in order.
+    A group is broken if a queue has no owner or two owners, or if a finding is an error. A group is lagging if its lag
+    is above --max-lag, or if a finding is a warning. With --earlier, a group is also lagging if its lag is never gone
+    at the present rates. A group is unknown if its owners are unknown, as in POP mode, and offline if it has no
+    consumer. Otherwise, the group is in order.
 
     Exit codes: 0 done, 2 usage, 3 a --fail-on condition is met, 4 a name or pattern matches no group, a figure of
     --fail-on is unknown, or a server did not answer, 5 endpoint unreachable.

@@ -89,7 +89,7 @@ def simulate_rebalance(source: SourceOptions, options: RebalanceOptions, output:
 
     terminal = Terminal("simulate-rebalance", output, files=options)
     if options.svg is not None and select(options.group).several:
-        raise UsageError("--svg: the picture of which group?", hint="name one with --group", code="which-group")
+        raise UsageError("--svg needs one group", hint="name one with --group", code="which-group")
     simulated = ask(verb.simulate_rebalance, Reader(source, terminal), options)
     with terminal.progress(verb="simulating") as progress:
         found = simulated(progress=progress)
@@ -120,7 +120,7 @@ class ReceiveOptions(SettingsOptions):
     )
     consumers: str = _group("N", "Consumers of the group.", "1")
     loops: Text = _group("N", "Parallel receives per SimpleConsumer; default: 1.")
-    await_: Text = _group("TIME", "awaitDuration of a SimpleConsumer; default: 20s.")
+    await_: Text = _group("TIME", "Await duration of a SimpleConsumer (awaitDuration); default: 20s.")
     invisible: Text = _group(
         "TIME",
         "Invisible time of a received message; default: 60s. Sets invisibleDuration of a receive, or popInvisibleTime "
@@ -149,9 +149,7 @@ class ReceiveOptions(SettingsOptions):
     )
     nameserver_notices: Text = setting("nameserver-notices")
     crash: Texts = _failing("N@TIME", "Crash of consumer N (from 1) at TIME; repeatable.")
-    target_wait: Text = _arrivals(
-        "TIME", "Find the receives in parallel for this wait. They keep every wait within TIME."
-    )
+    target_wait: Text = _arrivals("TIME", "Find the number of parallel receives that keeps every wait within TIME.")
     trials: Text = _arrivals("N", "Number of simulations with other random numbers.")
     trace: bool = written.flag("List every message.")
     fail_on: Texts = written("CONDITION", "Exit 3 if a condition holds: 'wait-p95[broker-b]>5s'; repeatable.")
@@ -167,7 +165,7 @@ class ReceiveOptions(SettingsOptions):
             if client != "simple" and text not in (None, "0s"):
                 raise UsageError(f"{option}{text}: only a SimpleConsumer has it", hint=_SIMPLE)
         if client == "push" and self.invisible is not None:
-            problem = f"--invisible {self.invisible}: the Proxy decides it for a PushConsumer, and renews it"
+            problem = f"--invisible {self.invisible}: the Proxy sets and renews it for a PushConsumer"
             raise UsageError(problem, hint=_SIMPLE)
         if self.nameserver_notices is not None and self.nameserver_notices.lower() != "never":
             read_setting(
@@ -234,7 +232,7 @@ def simulate_receive(source: SourceOptions, options: ReceiveOptions, output: Out
 
     terminal = Terminal("simulate-receive", output)
     if options.broker and source.source is not None and source.active_context is None:
-        raise UsageError("-s and --broker both say which brokers there are", hint="leave one of them out")
+        raise UsageError("-s and --broker both name the brokers", hint="leave one of them out")
     notices = options.nameserver_notices
     simulated = partial(
         verb.simulate_receive,
@@ -248,7 +246,7 @@ def simulate_receive(source: SourceOptions, options: ReceiveOptions, output: Out
         trace=options.trace or "messages" in (output.section or ()),
         fail_on=options.fail_on or (),
     )
-    hint = "no message is received: ask for left"
+    hint = "no message is received: use the figure left"
     show_verb(simulated, receive_report, terminal, verb="simulating", unknown_hint=hint)
 
 

@@ -36,8 +36,8 @@ class SizeOptions(SettingsOptions, RateOptions, SomeGroupsOnTopics):
     max_utilisation: Text = _limits(
         "SHARE", "Limit for the share of busy consume threads. With a rate, the default is 80%."
     )
-    outage: Text = _limits("TIME", "Outage to recover from: messages come, and none is consumed. Needs --catch-up.")
-    catch_up: Text = _limits("TIME", "Limit for the recovery time after --outage. The backlog is then gone.")
+    outage: Text = _limits("TIME", "Outage to recover from: messages arrive, and none is consumed. Needs --catch-up.")
+    catch_up: Text = _limits("TIME", "Limit for the catch-up time after --outage. The backlog is gone by then.")
     drain_in: Text = _limits("TIME", "Limit for the time until today's lag is gone.")
     sizes: Text = _sizes("N..M", "Consumer counts to try. Default: 1 to the queue count of the largest topic.")
     queues_per_broker: Text = _sizes("N..M", "Queues per topic and broker to try. Default: the current counts.")
@@ -82,15 +82,15 @@ class SizeOptions(SettingsOptions, RateOptions, SomeGroupsOnTopics):
         }
         for option, text in needs_rate.items():
             if text is not None and not self.rates and self.rates_since is None:
-                problem = f"{option} {text}".strip() + ": how many messages come?"
-                raise UsageError(problem, hint="say it: --rate R or --earlier FILE")
+                problem = f"{option} {text}".strip() + " needs a rate"
+                raise UsageError(problem, hint="pass --rate R or --earlier FILE")
         if (self.outage is None) != (self.catch_up is None):
-            problem = "--outage: how soon is its backlog gone?" if self.outage else "--catch-up: after which outage?"
+            problem = "--outage needs --catch-up" if self.outage else "--catch-up needs --outage"
             raise UsageError(problem, hint="give both: --outage 30m --catch-up 30m")
         survive = 0 if self.survive is None else count(self.survive, "--survive", most=MOST_SIZE - 1)
         if sizes is not None and survive >= sizes[1]:
             text = f"--survive {self.survive} and --sizes {self.sizes}: no consumer would be left"
-            raise UsageError(text, hint=f"look at more than {survive} consumers", code="contradicting-limits")
+            raise UsageError(text, hint=f"pass --sizes with more than {survive} consumers", code="contradicting-limits")
         return SizeQuestion(
             limits=SizeLimits(
                 max_imbalance=given(imbalance, self.max_imbalance, "--max-imbalance"),
@@ -139,5 +139,5 @@ def size_group(source: SourceOptions, options: SizeOptions, output: OutputOption
 
     terminal = Terminal("size-group", output)
     sized = ask(verb.size_group, Reader(source, terminal), options)
-    hint = "no size satisfies all: ask for unsatisfied too"
+    hint = "no size satisfies all limits: use unsatisfied too"
     show_verb(sized, size_report, terminal, verb="sizing", unknown_hint=hint)

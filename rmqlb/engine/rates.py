@@ -59,7 +59,7 @@ def observed_rates(
     where: str,
 ) -> tuple[dict[MessageQueue, float], float]:
     """Messages per second of the queues that both snapshots have, and the seconds between them (raises DataError)."""
-    length_s = seconds_between(*taken, where, hint="say it: --rate R")
+    length_s = seconds_between(*taken, where, hint="pass --rate R")
     rates: dict[MessageQueue, float] = {}
     for queue in queues:
         end, before = (each.queues.get(queue, QueueState()).broker_offset for each in (now, then))

@@ -104,7 +104,7 @@ class ProducerSettings(Struct, frozen=True, rename="camel"):
 
     client_version: Annotated[str, "version of the Java client whose rules the producer follows"] = NEWEST
     mode: Annotated[Mode, "send mode: sync, async or oneway"] = "sync"
-    latency_fault: Annotated[bool, "sendLatencyFaultEnable"] = False
+    latency_fault: Annotated[bool, "skip brokers that fail or answer slowly (sendLatencyFaultEnable)"] = False
     detector: Annotated[bool, "startDetectorEnable (5.1.4 and newer)"] = False
     threads: Annotated[int, Meta(ge=1, le=MOST_THREADS), "sending threads, each with a round robin of its own"] = 1
     messages: Annotated[MessageNumber | None, "number of messages; null for as many as fit the duration"] = 1000

@@ -60,7 +60,7 @@ class Rates(Struct, frozen=True):
             return self, source.fetch(wanted)
         if not source.live:
             text = f"{self.option}{self.spacing_s:g}s: the source is no running cluster, which two samples need"
-            raise UsageError(text, hint=f"name a file: {self.option}FILE, or say it: --rate R")
+            raise UsageError(text, hint=f"pass {self.option}FILE or --rate R")
         first = source.fetch(wanted)
         progress(f"waiting {self.spacing_s:g} s for the second sample", 0, 0)
         time.sleep(self.spacing_s)

@@ -196,8 +196,8 @@ def _work(group: Group, rates: KnownRates, consume_us: int | None, *, more_queue
     of_topics = {topic: rate for topic, rate in rates.of_topics.items() if topic not in with_queues}
     unknown = list(dict.fromkeys(queue.topic for queue in queues if queue not in rates.of_queues))
     if unknown:
-        text = f"how many messages come to {counted(len(unknown), 'topic')} is unknown ({', '.join(unknown[:3])})"
-        raise DataError(text, hint=f"say it: --rate {unknown[0]}=R", code="rate-unknown")
+        text = f"the rate of {counted(len(unknown), 'topic')} is unknown ({', '.join(unknown[:3])})"
+        raise DataError(text, hint=f"pass --rate {unknown[0]}=R", code="rate-unknown")
     if of_topics and not rates.of_queues and not more_queues:
         text = f"no readable queue in {', '.join(of_topics)}: consumers get none of its messages"
         hint = "say how many read queues there will be: --queues-per-broker N..M"
@@ -233,5 +233,5 @@ def _consume_ms(group: Group, typed_us: int | None) -> tuple[dict[str, float], i
         found[topic] = max((each for each in known if each), default=0.0) / (batch if orderly else 1)
         if not found[topic]:
             text = f"how long listeners take for a message of {topic} is not reported by consumers"
-            raise DataError(text, hint="say it: --consume-time 40ms", code="consume-time-unknown")
+            raise DataError(text, hint="pass --consume-time 40ms", code="consume-time-unknown")
     return found, 1 if orderly else batch

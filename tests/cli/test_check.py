@@ -115,7 +115,7 @@ def test_a_topic_that_gets_no_queue_brings_no_work(tmp_path: Path) -> None:
     assert (ran.code, "no readable queue in OrderEvents" in ran.stderr) == (4, True)
     assert "--queues-per-broker" in ran.stderr
     ran = run(*of, "--rate", "50")
-    assert (ran.code, "hint: say it: --consume-time 40ms" in ran.stderr) == (4, True)
+    assert (ran.code, "hint: pass --consume-time 40ms" in ran.stderr) == (4, True)
     ran = run(*unread_topic(tmp_path, "order-svc"), "--rate", "OrderEvents=50", "--consume-time", "1s")
     assert (ran.code, "--rate Skewed=R" in ran.stderr) == (4, True)
 

@@ -231,7 +231,7 @@ def test_paths_mean_the_same_from_every_folder(desk: Desk) -> None:
 
 def test_a_context_is_written_from_the_line_alone_and_again_only_with_replace(desk: Desk) -> None:
     env = {"RMQLB_SOURCE": "http://other", "RMQLB_USER": "me", "RMQLB_SOURCE_TIMEOUT": "9s", "RMQLB_CONTEXT": "nowhere"}
-    assert typed("context add a", env).stderr.startswith("error: no source")
+    assert typed("context add a", env).stderr.startswith("error: the context needs a source")
     unprintable = typed("context add a -s http://h --user a\x1b[31m").stderr
     assert unprintable.startswith("error: --user: it has a character that cannot be printed")
     desk.user("contexts:\n  b: {source: http://i, user: me}\n")

@@ -54,7 +54,7 @@ class SendOptions(SettingsOptions):
     )
     compare: Texts = _producer(
         "latency-fault|clients|sdks",
-        "Variants to compare side by side; repeatable. They are latency fault off and on, Java's versions, or SDKs.",
+        "Variants to compare side by side; repeatable. These are latency fault off and on, Java's versions, or SDKs.",
     )
     trials: Text = _load("N", "Number of simulations with other random numbers. The result has confidence intervals.")
     trace: bool = written.flag("List every attempt and lost message; -o jsonl streams them.")

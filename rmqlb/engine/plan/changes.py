@@ -196,7 +196,7 @@ def _with_broker(route: TopicRouteData, broker: NewBroker) -> TopicRouteData:
     usual = Counter((data.read_queue_nums, data.write_queue_nums) for data in route.queue_datas).most_common(1)
     if broker.read_queue_nums is None and not usual:
         text = f"{option}: topic {route.topic} has no other broker to take the number of queues from"
-        raise UsageError(text, hint=f"say it: {option}:8")
+        raise UsageError(text, hint=f"pass {option}:8")
     reads, writes = usual[0][0] if broker.read_queue_nums is None else (broker.read_queue_nums,) * 2
     if broker.write_queue_nums is not None:
         writes = broker.write_queue_nums
