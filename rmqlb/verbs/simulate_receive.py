@@ -172,7 +172,7 @@ def _lasting(scenario: ReceiveScenario, queues: Sequence[MessageQueue]) -> tuple
         each = _ASSUMED_RATE / len(queues)
         scenario = replace(scenario, rates=tuple(QueueRate(q.broker_name, q.queue_id, each) for q in queues))
         lasting = "" if duration_us is None else f" for {duration_us / SECOND_US:g} s"
-        text = f"no --rate is given: 10 messages per second arrive{lasting}; --rate and --for say otherwise"
+        text = f"no --rate is given: 10 messages per second arrive{lasting}; to change that, add --rate or --for"
         findings = (Finding("assumed-rate", text, severity=INFO),)
     messages = scenario.messages or (_DEFAULT_MESSAGES if duration_us is None else MOST_RECEIVED)
     return replace(scenario, duration_us=duration_us, messages=messages), findings

@@ -152,7 +152,7 @@ def _assumed(scenario: SendScenario, sdks: Sequence[str], options: SendOptions) 
         yield Finding("assumed-latency", text, severity=INFO)
     if options.rate is None and scenario.rate is not None and scenario.duration_us is not None:
         rate, lasting = f"{number(float(scenario.rate))} messages per second", duration(scenario.duration_us / 1000)
-        text = f"no --rate is given: {rate} are sent, for {lasting}; --rate and --for say otherwise"
+        text = f"no --rate is given: {rate} are sent, for {lasting}; to change that, add --rate or --for"
         yield Finding("assumed-rate", text, severity=INFO)
 
 

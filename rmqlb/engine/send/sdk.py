@@ -68,7 +68,7 @@ SDKS = (
     ),
     SdkProfile(
         "go-grpc", "5.1.4", 760, "siphash", "one-queue-ahead", counts_first=True, starts=0,
-        isolates="", polls_after_s=30, note="it isolates endpoints, and never looks at that",
+        isolates="", polls_after_s=30, note="it isolates endpoints, but still picks them",
     ),
     SdkProfile(
         "rust-grpc", "5.0.0", 760, "siphash-zero", "one-queue", "uint64", retries=0, starts=0, isolates="",
