@@ -74,6 +74,12 @@ def test_queues_of_one_pool_get_one_rate_until_the_first_is_empty() -> None:
     assert found.last == Q1
 
 
+def test_no_more_messages_come_in_full_calls_than_wait() -> None:
+    flow = Flow(37.5, 0.01, 40, ("a",), batch=8.0, full=40)
+    pools = {"a": Pool(20, orderly=True)}
+    assert backlog({Q0: replace(flow, full=100)}, pools) == backlog({Q0: flow}, pools)
+
+
 def test_topics_with_other_consume_times_get_the_same_messages_per_second() -> None:
     flows = {Q0: Flow(0, 0.1, 100, ("a",)), queue(0, "Slow"): Flow(0, 0.9, 100, ("a",))}
     found = backlog(flows, {"a": Pool(10)})
