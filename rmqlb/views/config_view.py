@@ -64,7 +64,7 @@ class ConfiguredSettings(Struct, frozen=True, rename="camel"):
 
 def contexts_report(path: str, config: ConfigFile, active: str | None, done: str | None = None) -> Report:
     entries = tuple(_entry(context, active) for context in config.contexts.values())
-    which = "no contexts; rmqlb context add NAME -s SOURCE makes one"
+    which = "no contexts; rmqlb context add NAME -s SOURCE creates one"
     if entries:
         which = f"{counted(len(entries), 'context')}; {active or 'none'} is active here"
     section = section_of("contexts", "contexts", _LIST, entries, heads=2)

@@ -45,7 +45,7 @@ def check_sdk(scenario: SendScenario) -> None:
         (scenario.latency_fault, "latency fault"),
     ):
         if wrong:
-            raise UsageError(f"{what} is simulated for Java's producers, not for those of {profile.name}")
+            raise UsageError(f"{what} is not simulated for {profile.name}")
     statuses = [failure.reaction.name for failure in scenario.failures if failure.reaction.kind == "status"]
     if profile.name != "go" and statuses:
         raise UsageError(f"{statuses[0]}: store statuses are not simulated for {profile.name}")

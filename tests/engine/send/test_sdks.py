@@ -274,13 +274,13 @@ def test_slaves_are_not_simulated_where_an_sdk_sends_to_them() -> None:
 @every_case(("fields", "problem"), [
     ({"sdk": "goo"}, "goo: not an SDK"),
     ({"sdk": "proxy"}, "sends of proxy are not simulated"),
-    ({"sdk": "cpp", "mode": "async", "rate": Fraction(1)}, "mode async is simulated for Java's producers"),
+    ({"sdk": "cpp", "mode": "async", "rate": Fraction(1)}, "mode async is not simulated for cpp"),
     *(({"sdk": name, "failures": (Failure("a", UNSAFE),)}, "store statuses") for name in ("cpp", "java-grpc")),
-    ({"sdk": "java-grpc", "mode": "oneway", "rate": Fraction(1)}, "mode oneway is simulated for Java's producers"),
-    ({"sdk": "go", "latency_fault": True}, "latency fault is simulated for Java's producers"),
+    ({"sdk": "java-grpc", "mode": "oneway", "rate": Fraction(1)}, "mode oneway is not simulated for java-grpc"),
+    ({"sdk": "go", "latency_fault": True}, "latency fault is not simulated for go"),
     ({"sdk": "java@4.9.7"}, "Java's producers are sdk java, their version is client_version"),
     ({"sdk": "php"}, "Java's producers are sdk java, their version is client_version"),
-    ({"sdk": "go", "selector": lambda queues, _: queues[0]}, "a selector is simulated for Java's producers"),
+    ({"sdk": "go", "selector": lambda queues, _: queues[0]}, "a selector is not simulated for go"),
     ({"proxy_mode": "both"}, "proxy_mode is 'both'"),
 ])  # fmt: skip
 def test_what_is_not_simulated_is_refused(fields: dict[str, Any], problem: str) -> None:
