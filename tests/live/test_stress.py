@@ -35,6 +35,7 @@ def command_lines(name_server: str) -> Iterator[tuple[str, ...]]:
         on_a_topic = ("--topic", "OrderEvents") if name in walk.ON_A_TOPIC else ()
         yield name, *source, *(("--group", GROUP) if name in walk.ON_A_GROUP else on_a_topic), *more
     yield "diff", source[1], walk.ON_TWO_SNAPSHOTS["diff"][1], *source[2:]
+    yield "doctor", *source
     yield from WITHOUT_A_SOURCE
 
 
