@@ -9,7 +9,6 @@ from rmqlb.errors import DataError, UsageError
 from rmqlb.model.group import is_system_group, is_system_topic
 from rmqlb.model.result import Finding
 from rmqlb.model.snapshot import is_pattern, suggestion
-from rmqlb.sources.user_files.text_file import read_text
 from rmqlb.verbs.amounts import count
 
 if TYPE_CHECKING:
@@ -143,6 +142,8 @@ def lines_of(text: str) -> list[str]:
 
 def file_lines(path: str, option: str) -> tuple[str, ...]:
     """The lines of `@FILE`, or of stdin for `@-`, without blank ones and comments (raises UsageError)."""
+    from rmqlb.sources.user_files.text_file import read_text
+
     text = read_text(path, f"{option} @", _LONGEST_FILE, "it has at most 16 MB")
     lines = (line.strip() for line in lines_of(text))
     return tuple(line for line in lines if line and not line.startswith("#"))
