@@ -141,8 +141,8 @@ def tables_are_as_wide_as_the_terminal(case: Case, ran: Ran) -> Iterator[str]:
     if case.format != "table" or case.shows_no_result:
         return
     for before, line in pairwise(["", *_uncoloured(case, ran.stdout).splitlines()]):
-        # The words of a command to copy are never cut: a shell joins lines at the backslash.
-        is_command = " \\" in (before[-2:], line[-2:])
+        # A command to copy stays one line, which the terminal folds, or its lines end with a backslash.
+        is_command = " \\" in (before[-2:], line[-2:]) or line.lstrip().startswith(("rmqlb ", "mqadmin "))
         if width(line.rstrip()) > case.columns and not is_command:
             yield f"a line takes {width(line.rstrip())} columns of {case.columns}: {line!r}"
             return

@@ -349,6 +349,6 @@ class KeyQueues(Struct, frozen=True, rename="camel"):
     writable_queues: Annotated[int, "its queues that producers can write"]
     proxy_mode: Annotated[ProxyMode, "mode of the gRPC producers' Proxy: local (in each broker) or cluster"]
     sdks: Annotated[tuple[KeyedSdk, ...], "in the order asked for"]
-    pairs: Annotated[tuple[SdkPair, ...], "each two SDKs whose queues can be known"]
+    pairs: Annotated[tuple[SdkPair, ...], "each two SDKs whose queues can be known, the most different first"]
     changes: Annotated[tuple[str, ...], "what changes, in words; empty when nothing does"]
     keys: Annotated[tuple[KeyQueue, ...], "key by key, as given, each once"]

@@ -1,7 +1,6 @@
 """The queues of keys, SDK by SDK: a column each, and one column for SDKs that cannot differ."""
 
 from collections.abc import Iterator, Mapping
-from operator import attrgetter
 
 from rmqlb.model.message_queue import QueueName
 from rmqlb.model.result import counted
@@ -30,12 +29,12 @@ def key_queues_report(found: KeyQueues) -> Report:
     if found.proxy_mode == "cluster" and len(grpc) > 1:
         shown = {each.sdk: each for each in found.sdks if not each.grpc} | {_GRPC: grpc[0]}
     known = {title: sdk for title, sdk in shown.items() if sdk.unknown is None}
-    pairs = sorted(found.pairs, key=attrgetter("differ"), reverse=True)
     title, chosen = f"keys that go to different queues, of {len(found.keys)}", f"the {_MOST_PAIRS} largest"
-    differing = section_of("pairs", title, _PAIR, pairs, first=_MOST_PAIRS, chosen=chosen)
+    differing = section_of("pairs", title, _PAIR, found.pairs, first=_MOST_PAIRS, chosen=chosen)
     moved = (_moved_screen(known),) if found.changes else ()
     facts = (*_change_facts(found, known), *_sdk_facts(found, known))
-    sections = (*moved, _keys_screen(found, shown), _keys_lines(found), *([differing] if pairs else ()), _sdks(found))
+    sections = (*moved, _keys_screen(found, shown), _keys_lines(found))
+    sections += (*([differing] if found.pairs else ()), _sdks(found))
     rows, closing = Rows(("key",), [({}, row) for row in found.keys]), (_GRPC_LINES[found.proxy_mode],) if grpc else ()
     return Report("rmqlb/key-queues", found, facts, sections, rows=rows, closing=closing)
 

@@ -46,7 +46,8 @@ def key_queues(
     picks = {each.text: _places(keys, partial(_picking, route, each)) for each in sdks}
     before, later = places(route), None if after is None else places(after)
     known = [text for text, found in before.items() if isinstance(found, list)]
-    pairs = ((one, other, _differing(before[one], before[other]) or 0) for one, other in combinations(known, 2))
+    pairs = [(one, other, _differing(before[one], before[other]) or 0) for one, other in combinations(known, 2)]
+    pairs.sort(key=lambda pair: -pair[-1])
     return KeyQueues(
         topic=route.topic,
         writable_queues=len(queues),
