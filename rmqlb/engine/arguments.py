@@ -120,7 +120,7 @@ def _wrong(value: Any, hint: Any, path: str) -> _Wrong | None:
 
 
 def _needed(value: object, kind: Any, hint: Any, parts: tuple[Any, ...]) -> str:
-    """What is needed instead of the value; empty where the value fits, whatever its parts are."""
+    """The kind of value that is missing; empty if the value fits, its parts aside."""
     if kind is Struct:
         return "" if isinstance(value, hint) else hint.__name__
     if kind is Mapping:

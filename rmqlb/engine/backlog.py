@@ -44,7 +44,7 @@ class Pool(Struct, frozen=True):
 
 
 class Flow(Struct, frozen=True):
-    """What comes into a queue, in messages and seconds, and the owners at the beginning."""
+    """The inflow and the lag of a queue, in messages and seconds, and its owners at the beginning."""
 
     inflow: float
     consume_s: float  # thread time per message that comes alone

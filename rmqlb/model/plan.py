@@ -13,8 +13,7 @@ from msgspec import Struct, field
 from rmqlb.model.client_versions import SdkUse
 from rmqlb.model.group import BROADCASTING
 from rmqlb.model.owners import REPORTED, AssumedShare, ByProxy, Change, PopShares, Spread
-from rmqlb.model.rates import RateSource
-from rmqlb.model.result import Figure, Result, TriedCondition
+from rmqlb.model.result import Figure, RateSource, Result, TriedCondition
 from rmqlb.model.simulate_rebalance import GroupTrials, LagCurve
 
 Origin = Literal["given", "reported", "observed", "assumed"]

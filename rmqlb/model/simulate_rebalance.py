@@ -16,8 +16,7 @@ from rmqlb.model.client_versions import SdkUse
 from rmqlb.model.group import ConsumerType
 from rmqlb.model.group_scenario import EventKind, Timers
 from rmqlb.model.message_queue import MessageQueue
-from rmqlb.model.rates import RateSource
-from rmqlb.model.result import ERROR, WARNING, Microseconds, Result, TriedCondition, milliseconds_if_known
+from rmqlb.model.result import ERROR, WARNING, Microseconds, RateSource, Result, TriedCondition, milliseconds_if_known
 
 OwnerState = Literal["gone", "outage", "unassigned", "one", "duplicate-owners"]
 BAD_STATES: Mapping[str, OwnerState] = {"gap": "unassigned", "overlap": "duplicate-owners", "outage": "outage"}

@@ -9,8 +9,7 @@ from msgspec import Meta, Struct, field
 
 from rmqlb.model.limits import Seed
 from rmqlb.model.message_queue import MessageQueue
-from rmqlb.model.rates import RateSource
-from rmqlb.model.result import Result, TriedCondition
+from rmqlb.model.result import RateSource, Result, TriedCondition
 
 Limit = Literal[
     "unassigned",

@@ -14,8 +14,7 @@ from rmqlb.errors import DataError, UsageError
 from rmqlb.model.group import RETRY_PREFIX
 from rmqlb.model.group_scenario import Event
 from rmqlb.model.message_queue import MessageQueue
-from rmqlb.model.rates import RateSource
-from rmqlb.model.result import Progress, no_progress
+from rmqlb.model.result import Progress, RateSource, no_progress
 from rmqlb.model.snapshot import ClusterSnapshot, Wanted, suggestion
 from rmqlb.verbs.amounts import rate, spacing
 from rmqlb.verbs.parse import texts_of

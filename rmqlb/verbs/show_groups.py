@@ -62,9 +62,10 @@ def show_groups(
     chosen = [name for name in present if everything.takes_group(name)]
     each_matches("group", names, present, chosen, snapshot.endpoint)
 
+    bounds = {of: {} if rules is None else rules.limits_of(of) for of in ("lag", DRAIN_TIME)}
+
     def limit(of: str, default: float, name: str) -> float:
-        limits = {} if rules is None else rules.limits_of(of)
-        return min((bound for rule, bound in limits.items() if rule.takes(name)), default=default)
+        return min((bound for rule, bound in bounds[of].items() if rule.takes(name)), default=default)
 
     settings = strategies.settings_for(list(snapshot.routes))
     past = looks_before(before, snapshot, chosen)

@@ -29,8 +29,7 @@ from rmqlb.model.group_scenario import (
     GroupScenario,
     Timers,
 )
-from rmqlb.model.rates import RateSource
-from rmqlb.model.result import Finding
+from rmqlb.model.result import Finding, RateSource
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.snapshot import ClusterSnapshot, suggestion
 from rmqlb.verbs.amounts import duration_us, one_of, read_setting

@@ -16,8 +16,7 @@ from rmqlb.engine.size_group.size_group import size_group as find_size
 from rmqlb.engine.source_findings import one_broker_findings
 from rmqlb.errors import DataError
 from rmqlb.model.message_queue import MessageQueue, queue_ranges
-from rmqlb.model.rates import RateSource
-from rmqlb.model.result import INFO, Finding, Meta, Progress, counted, no_progress, with_meta
+from rmqlb.model.result import INFO, Finding, Meta, Progress, RateSource, counted, no_progress, with_meta
 from rmqlb.model.size_group import (
     MOST_SIZE,
     GroupSize,
@@ -154,7 +153,7 @@ def _usual_sizes(question: SizeQuestion, group: Group) -> tuple[int, int]:
 
 
 class _Work(Struct, frozen=True):
-    """What comes into the queues, what waits in them, and how long listeners take for it."""
+    """The inflow and the lag of the queues, and the time of listeners for a message."""
 
     rates: Mapping[MessageQueue, float]
     of_topics: Mapping[str, float]  # the rates of topics without a readable queue

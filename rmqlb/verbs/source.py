@@ -41,7 +41,7 @@ AnySource = str | os.PathLike[str] | ClusterSnapshot | Mapping[str, Any] | Snaps
 
 
 class _Nowhere(NothingToAsk):
-    """What has been read already."""
+    """A source that is read already: no server is behind it."""
 
     live = False
 

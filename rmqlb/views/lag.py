@@ -2,8 +2,7 @@
 
 from itertools import pairwise
 
-from rmqlb.model.rates import RateSource
-from rmqlb.model.result import milliseconds, rate_text
+from rmqlb.model.result import RateSource, milliseconds, rate_text
 from rmqlb.model.simulate_rebalance import LagCurve, RebalanceResult
 from rmqlb.views.columns import Cell, Column
 from rmqlb.views.numbers import about, duration, moment, number

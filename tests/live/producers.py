@@ -226,7 +226,7 @@ BROKERS: Final = ("broker-a", "broker-b", "broker-c")
 KILLED: Final = "broker-b"
 STEADY: Final = "Steady"
 WRITE_QUEUES: Final = 4
-"""Of the topic on each broker."""
+"""The number of the topic's write queues on each broker."""
 VERSIONS: Final = ("5.5.0", "4.9.7")
 EVERY: Final = tuple((version, latency_fault) for version in VERSIONS for latency_fault in (False, True))
 PAUSE_MS: Final = 100

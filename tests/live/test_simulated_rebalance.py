@@ -29,7 +29,7 @@ JOINS = "127.0.0.1@c3"
 LATE_MS = 250
 """The log looks at a member's table every 10 ms, on a machine that has other things to do."""
 UNSEEN_MS = 2_500
-"""What is undone so soon may lie between two looks."""
+"""A change that is undone within this time may lie between two samples."""
 TRIALS = 30
 
 
@@ -76,7 +76,7 @@ def truths(log: Recording, since_us: float) -> Iterator[Truth]:
         if line.what in ("gained", "lost") and line.topic == TOPIC:
             held[line.queue, line.client_id] = line.what == "gained"
             leaving = ends.get(line.client_id)
-            if line.what == "gained" or not leaving or ms(line) < min(leaving):  # otherwise it is told below
+            if line.what == "gained" or not leaving or ms(line) < min(leaving):  # or see below
                 yield Truth(line.queue, line.client_id, line.what, ms(line), ms(line))
         elif line.what in ("stopping", "killed"):
             last = max(ends[line.client_id]) if line.what == "stopping" else ms(line)

@@ -214,7 +214,7 @@ class PopGroup(Watched):
 
 
 def _rows(topic: Mapping[str, Any], side: str) -> Owners:
-    """Of a queue that is not there any more nothing is said."""
+    """The owners on one side of a plan, of queues that exist there."""
     return {
         MessageQueue(topic["topic"], row["brokerName"], row["queueId"]): tuple(row[side])
         for row in topic["queues"]

@@ -242,7 +242,7 @@ def test_another_protocol_than_the_schemes_is_named(typed: str, real: str, serve
 
 
 def test_a_certificate_that_is_not_trusted_leads_to_no_other_protocol(servers: Any) -> None:
-    """A default NameServer takes TLS and plain requests: nobody is told to leave TLS out."""
+    """A default NameServer takes TLS and plain requests, so no hint suggests the scheme without TLS."""
     _, addresses = servers
     for scheme in ("rocketmqs", "https"):
         with pytest.raises(EndpointError) as raised:

@@ -545,7 +545,7 @@ def _check(scenario: GroupScenario) -> None:
 
 
 class Work(Struct, frozen=True):
-    """What comes into queues, and what consumers do with it."""
+    """The inflow of queues, and the time and the threads of their consumers."""
 
     rates: Mapping[MessageQueue, float] = {}
     consume_us: int = 0

@@ -183,7 +183,7 @@ def cases(snapshot: ClusterSnapshot) -> Iterator[Case]:
 
 
 def changes(case: Case, ids: tuple[str, ...], routes: tuple[TopicRouteData, ...]) -> Changes:
-    """What plan-rebalance is told of the case: in plain words, from the losses themselves."""
+    """The changes that plan-rebalance takes for the case, derived from its losses."""
     present = [Thing("process", each, at) for each in sort_client_ids(set(ids)) for at in range(ids.count(each))]
     gone_things = {thing for one in case for thing in one.things}
     gone, headless = [], []
