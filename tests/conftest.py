@@ -19,10 +19,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--figures", action="store_true", help="show at the end what the tests counted")
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+def pytest_terminal_summary(config: pytest.Config) -> None:
     if config.getoption("--figures"):
         for what, number in FIGURES.items():
-            terminalreporter.write_line(f"{number:,} {what}")
+            config.get_terminal_writer().line(f"{number:,} {what}")
 
 
 @pytest.fixture(scope="session")
