@@ -170,7 +170,7 @@ def test_a_table_of_one_value_or_of_bars_only_keeps_a_column() -> None:
 
 
 def test_a_command_stays_one_line_for_a_shell() -> None:
-    command = "rmqlb plan-rebalance " * 9
+    command = " ".join(["rmqlb plan-rebalance"] * 9)
     block = Block((Part("run", ((command, ""),), is_command=True),), heading="a heading")
     assert command in on_a_terminal(report(Section("x", "", (), (), blocks=(block,))), 40)
 
