@@ -77,11 +77,12 @@ def _with_timeline(report: "Report", found: "RebalancePlan | PlanOfGroups", opti
 
     names = texts_of(options.strategy)
     compares = len(names) > 1 or any(name.lower() == "all" for name in names)
-    others = ["pop_share", "explain", "fail_on", *(["strategy"] if compares else [])]
+    others = ["pop_share", "explain", "fail_on", "strategy"]
     if options.rates_since == "-" or spacing(options.rates_since) is not None:
         others.append("rates_since")  # stdin is read, or both samples are taken
     arguments = {name: value for name, value in options.arguments().items() if name not in others}
-    simulated = simulate_rebalance(found.meta.snapshot, **arguments)
+    strategy = None if compares else next(iter(names), None)
+    simulated = simulate_rebalance(found.meta.snapshot, strategy=strategy, **arguments)
     if not isinstance(simulated, RebalanceResult):
         raise UsageError("--timeline needs one group", hint="name one with --group", code="which-group")
     if not isinstance(found, RebalancePlan) or found.convergence is None:
