@@ -353,7 +353,7 @@ def test_queues_of_an_orderly_consumer_that_was_killed_are_named_as_long_as_it_h
     planted.own[KILLED.group].process.kill()
     planted.until_named([KILLED])
     assert len(first_finding(planted, KILLED.group)["queues"]) == 2
-    assert "a consumer that crashed" in headline(last(planted, KILLED.group))
+    assert "a crashed consumer" in headline(last(planted, KILLED.group))
     assert wrong(planted, KILLED) == []
     wait_until(
         lambda: grave(planted.diagnose([KILLED.group])[KILLED.group]) == [], NAMED_DEADLINE,

@@ -26,7 +26,7 @@ LOOPS = 8
 GROUP = "stress-svc"
 # Eight loops leave the consumers, on the same two cores, little time to answer.
 PATIENCE = "60s"
-WITHOUT_A_SOURCE = ("schema",), ("explain", "no-master"), ("config", "show"), ("context", "list")
+WITHOUT_A_SOURCE = ("options",), ("schema",), ("explain", "no-master"), ("config", "show"), ("context", "list")
 
 
 def command_lines(name_server: str) -> Iterator[tuple[str, ...]]:
