@@ -71,7 +71,6 @@ def simulate_receive(
     scenario = replace(scenario, failures=failures(list(counts), route.topic), rates=given)
     scenario, assumed = _lasting(scenario, queues)
     scenario, of_type = (scenario, ()) if opened is None else _with_type(scenario, route, opened)
-    engine.check(route, scenario)
     total = 0 if scenario.messages is None or scenario.duration_us is not None else scenario.messages
     report = engine.simulate_receive(
         route, scenario, trace=trace, progress=lambda done: progress("messages", done, max(total, done) if total else 0)

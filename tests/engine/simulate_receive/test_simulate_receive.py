@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from rmqlb import BrokerData, DataError, QueueData, TopicRouteData, UsageError
 from rmqlb.engine.kernel import Clock
-from rmqlb.engine.simulate_receive.broker import IDLE_US, Message, ReviveService, TimerWheel
+from rmqlb.engine.simulate_receive.revive import IDLE_US, ReviveService, TimerWheel
 from rmqlb.engine.simulate_receive.rules import (
     BROKERS,
     SCAN_US,
@@ -32,7 +32,7 @@ from rmqlb.engine.simulate_receive.simulate_receive import (
     receives_within,
     simulate_receive,
 )
-from rmqlb.engine.simulate_receive.simulation import MOST_FURTHER
+from rmqlb.engine.simulate_receive.simulation import MOST_FURTHER, Message
 from rmqlb.model.send_scenario import HOST_LOSS_US, REFUSED_US, Failure, Moment, Reaction
 from rmqlb.model.simulate_receive import (
     INVISIBLE_US,
