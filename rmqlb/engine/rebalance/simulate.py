@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, Literal
 
-from msgspec import Meta, Struct
+from msgspec import Meta
 from msgspec.structs import replace
 
 from rmqlb.engine.allocate import check_settings
@@ -28,28 +28,15 @@ from rmqlb.engine.rebalance.lag import lag_over_time
 from rmqlb.engine.rebalance.profile import consumer_profile_of
 from rmqlb.engine.rebalance.timelines import EventLog, timelines
 from rmqlb.errors import DataError, RmqlbError, UsageError
-from rmqlb.model.group import ConsumerType, QueueState, States
+from rmqlb.model import simulate_rebalance as result
+from rmqlb.model.group import QueueState, States
 from rmqlb.model.group_scenario import CONSUME_FROM, SECOND_US, TIMER_NAMES, Event, EventKind, GroupScenario
 from rmqlb.model.limits import MOST_GROUP_TRIALS, SHORTEST_US, TrialNumber
 from rmqlb.model.message_queue import MessageQueue, sort_client_ids, sort_key
 from rmqlb.model.plan import Convergence, RebalancePlan, Rollout
 from rmqlb.model.result import TriedCondition, milliseconds, milliseconds_if_known, sum_if_known
 from rmqlb.model.route import TopicRouteData
-from rmqlb.model.simulate_rebalance import (
-    BAD_STATES,
-    ConsumerPart,
-    FigureSpread,
-    FigureSpreads,
-    GroupFigures,
-    GroupTrials,
-    LagCurve,
-    QueueRate,
-    QueueTimeline,
-    RebalanceResult,
-    SimulatedEvent,
-    SimulatedGroup,
-    timers_in_ms,
-)
+from rmqlb.model.simulate_rebalance import BAD_STATES, FigureSpread, GroupFigures, GroupTrials, QueueTimeline
 from rmqlb.model.snapshot import suggestion
 
 ENDS: tuple[EventKind, ...] = ("leave", "crash", "host-loss")
@@ -230,7 +217,7 @@ def summarise(found: Sequence[GroupFigures]) -> GroupTrials:
         is_known = len(known) == len(values) or name == "convergence_ms"
         spreads[name] = _spread(known) if known and is_known else None
     converged = sum(1 for each in found if each.convergence_ms is not None)
-    return GroupTrials(len(found), converged, FigureSpreads(**spreads))
+    return GroupTrials(len(found), converged, result.FigureSpreads(**spreads))
 
 
 def _spread(values: Sequence[tuple[float, int]]) -> FigureSpread:
@@ -293,7 +280,7 @@ def simulate_group(
     states: States | None = None,
     trial: int = 0,
     explain: bool = False,
-) -> RebalanceResult:
+) -> result.RebalanceResult:
     """Simulate a group over time.
 
     The consumers of the beginning have run for a while and own what their strategies give them; each of their clocks is
@@ -366,12 +353,12 @@ class GroupSimulation:
         self._shares = Shares(self._members)
         self._lagging = frozenset(queue for queue, state in self._states.items() if (state.lag or 0) > 0)
 
-    def run(self, trial: int = 0, *, explain: bool = False) -> RebalanceResult:
+    def run(self, trial: int = 0, *, explain: bool = False) -> result.RebalanceResult:
         env, clients, end_us = self._simulated(trial, explain=explain)
         queues = timelines(env.log, self._scenario, self._states, end_us, self._routes)
         profiles = ", ".join(dict.fromkeys(client.profile.name for client in clients))
         scenario, first_us = self._scenario, self._first_us
-        return RebalanceResult(
+        return result.RebalanceResult(
             group=self._group,
             strategy=self._members.name,
             scenario=echo(scenario, profiles or consumer_profile_of(scenario.client_version).name),
@@ -416,14 +403,9 @@ class _Population:
                 client.start()
             else:
                 client.have_run()
-        members = env.shares.list_of(tuple(client.client_id for client in self.clients))
         for client in () if all_new else self.clients:
-            for topic in client.allocates:
-                view = env.name_server.views.get(topic)
-                if view is not None:
-                    share = env.shares.share(view, client.strategy, members, client.client_id)
-                    client.queues.has_had(view.queues if env.broadcasting else share or (), client.created_us)
-            env.check(client)
+            client.own_shares(env.final_members())
+            client.check()
 
     def expect(self, events: Sequence[Event]) -> None:
         self._env.events_left = len(events)
@@ -494,34 +476,34 @@ def _with_names(group: str | None, members: Members, scenario: GroupScenario) ->
     return replace(members, settings=settings), replace(scenario, events=tuple(events))
 
 
-def echo(s: GroupScenario, profile: str) -> SimulatedGroup:
+def echo(s: GroupScenario, profile: str) -> result.SimulatedGroup:
     same = ("client_version", "orderly", "broadcasting", "consumer_type", "consumer_types", "all_new", "seed")
-    return SimulatedGroup(
+    return result.SimulatedGroup(
         profile=profile,
         consume_from_where=s.consume_from,
-        timers=timers_in_ms(s.timers),
+        timers=result.timers_in_ms(s.timers),
         latency_ms=milliseconds(s.latency_us),
         consume_ms=milliseconds(s.consume_us),
-        rates=tuple(QueueRate(q.topic, q.broker_name, q.queue_id, rate) for q, rate in sorted(s.rates.items())),
+        rates=tuple(result.QueueRate(q.topic, q.broker_name, q.queue_id, rate) for q, rate in sorted(s.rates.items())),
         until_ms=milliseconds_if_known(s.until_us),
         patience_ms=milliseconds(s.patience_us),
         **{name: getattr(s, name) for name in same},
     )
 
 
-def event_echo(event: Event) -> SimulatedEvent:
-    names = ("broker_name", "read_queues", "write_queues", "with_slaves", "text")
-    more: dict[str, Any] = {name: getattr(event, name) for name in names}
-    return SimulatedEvent(milliseconds(event.at_us), event.kind, event.subject, strategy=event.strategy_name, **more)
+def event_echo(event: Event) -> result.SimulatedEvent:
+    same = ("kind", "subject", "broker_name", "read_queues", "write_queues", "with_slaves", "text")
+    more: dict[str, Any] = {name: getattr(event, name) for name in same}
+    return result.SimulatedEvent(at_ms=milliseconds(event.at_us), strategy=event.strategy_name, **more)
 
 
-def consumer_parts(queues: Sequence[QueueTimeline], client_ids: Sequence[str]) -> tuple[ConsumerPart, ...]:
+def consumer_parts(queues: Sequence[QueueTimeline], client_ids: Sequence[str]) -> tuple[result.ConsumerPart, ...]:
     owned = [(one.intervals[0].owners, one.intervals[-1].owners) for one in queues if one.intervals]
     at_start = Counter(owner for owners, _ in owned for owner in set(owners))
     at_end = Counter(owner for _, owners in owned for owner in set(owners))
     taken = Counter(takeover.client_id for one in queues for takeover in one.takeovers)
     ids = sort_client_ids(dict.fromkeys(client_ids))
-    return tuple(ConsumerPart(each, at_start[each], at_end[each], taken[each]) for each in ids)
+    return tuple(result.ConsumerPart(each, at_start[each], at_end[each], taken[each]) for each in ids)
 
 
 def _check(scenario: GroupScenario) -> None:
@@ -544,56 +526,26 @@ def _check(scenario: GroupScenario) -> None:
             raise UsageError(text, hint=hint, code="too-many-steps")
 
 
-class Work(Struct, frozen=True):
-    """The inflow of queues, and the time and the threads of their consumers."""
-
-    rates: Mapping[MessageQueue, float] = {}
-    consume_us: int = 0
-    threads: int = 20
-    orderly: bool = False
-
-
 _PLAN_TRIALS = 5
 _PLAN_PATIENCE_US = 180 * SECOND_US
 _LARGEST = 1000  # consumers × queues up to which the simulations for a plan take some 30 ms
 
 
 def convergence(
-    plan: RebalancePlan,
-    before: Side,
-    after: Side,
-    changes: Changes,
-    *,
-    states: States,
-    client_version: str,
-    consume_from: str,
-    consumer_type: ConsumerType = "push",
-    consumer_types: Mapping[str, ConsumerType] | None = None,
-    work: Work = Work(),  # noqa: B008 (it is frozen)
+    plan: RebalancePlan, before: Side, after: Side, changes: Changes, scenario: GroupScenario, states: States
 ) -> Convergence | None:
     """The effect on consumers if a plan's change happens at one moment, over a few trials.
 
     None if no event happens, no consumer is left, the strategy changes (which needs restarts one by one), or the group
-    is large.
+    is large. The scenario has the consumers' settings, and no events.
     """
     events = tuple(change_events(before, after, changes))
     ends = (plan.summary.before, plan.summary.after)
     size = max(end.consumers for end in ends) * max(end.queues for end in ends)
     if not events or not after.members.client_ids or changes.to_strategy is not None or size > _LARGEST:
         return None
-    scenario = GroupScenario(
-        events,
-        client_version=client_version,
-        broadcasting=before.members.broadcasting,
-        consume_from=consume_from,
-        consumer_type=consumer_type,
-        consumer_types=consumer_types or {},
-        patience_us=_PLAN_PATIENCE_US,
-        rates=work.rates,
-        consume_us=work.consume_us,
-        consume_threads=work.threads,
-        orderly=work.orderly,
-    )
+    broadcasting = before.members.broadcasting
+    scenario = replace(scenario, events=events, broadcasting=broadcasting, patience_us=_PLAN_PATIENCE_US)
     try:
         simulation = GroupSimulation(None, before.members, before.routes, scenario, states=states, checked=True)
         runs = [simulation.run(trial) for trial in range(_PLAN_TRIALS)]
@@ -616,7 +568,7 @@ def convergence(
     )
 
 
-def _badness(lag: LagCurve) -> tuple[float, float]:
+def _badness(lag: result.LagCurve) -> tuple[float, float]:
     return math.inf if lag.gone_ms is None else lag.gone_ms, lag.growth_per_second
 
 
