@@ -17,7 +17,7 @@ from rmqlb.model.snapshot import suggestion
 from rmqlb.verbs.amounts import count, duration_us
 from rmqlb.verbs.parse import conditions, names_of, texts_of
 from rmqlb.verbs.rebalance_events import NUMBER_AT_ONCE, new_ids_finding
-from rmqlb.verbs.simulated_group import SimulationOptions, simulated_group, simulation
+from rmqlb.verbs.simulated_group import Simulation, SimulationOptions
 from rmqlb.verbs.source import AnySource, reader
 
 _ALL = "all"
@@ -46,7 +46,7 @@ def plan_rollout(
     """
     wanted_conditions = conditions(fail_on, ROLLOUT_FIGURES)
     number = count(str(trials), "--trials", most=MOST_GROUP_TRIALS, least=2)
-    parsed = simulation(group, options, may_join=False)
+    parsed = Simulation(group, options, may_join=False)
     together = (at_once,) if isinstance(at_once, int | str) else at_once
     request = RolloutRequest(
         down_us=duration_us(down, "--down"),
@@ -56,9 +56,8 @@ def plan_rollout(
         order=order_of(None if order is None else texts_of(order)),
     )
     opened = reader(source)
-    rates, snapshot = parsed.rates.read(opened, parsed.chosen.wanted(opened), progress)
-    parsed = replace(parsed, rates=rates)
-    found = simulated_group(parsed, parsed.chosen.only(snapshot), snapshot, opened)
+    parsed.rates, snapshot = parsed.rates.read(opened, parsed.chosen.wanted(opened), progress)
+    found = parsed.of(parsed.chosen.only(snapshot), snapshot, opened)
     resolved = found.group
     restarting = restarted(names_of(restart), resolved.client_ids)
     becomes, of_ids = ids_afterwards(restarting or resolved.client_ids, resolved.client_ids, ids)
