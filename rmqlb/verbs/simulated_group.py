@@ -12,8 +12,7 @@ from rmqlb.engine.assignment.consumers import broadcasting_finding, mixed_findin
 from rmqlb.engine.group import Group
 from rmqlb.engine.group_findings import planning_findings
 from rmqlb.engine.plan.changes import Changes
-from rmqlb.engine.rebalance.profile import consumer_profile_of
-from rmqlb.engine.rebalance.reported_clients import client_version, consumer_types, orderly_findings
+from rmqlb.engine.rebalance.profile import client_version, consumer_profile_of, consumer_types, orderly_findings
 from rmqlb.errors import UsageError
 from rmqlb.model.client_versions import SdkUse
 from rmqlb.model.group import ConsumerType

@@ -14,7 +14,7 @@ from rmqlb.engine.group import Group
 from rmqlb.engine.group_findings import planning_findings
 from rmqlb.engine.plan.changes import Changes, change_members, change_routes, describe
 from rmqlb.engine.plan.rebalance import Side, compare, over_places, plan_rebalance
-from rmqlb.engine.rebalance.reported_clients import client_version, consumer_types
+from rmqlb.engine.rebalance.profile import client_version, consumer_types
 from rmqlb.engine.rebalance.simulate import convergence
 from rmqlb.engine.source_findings import route_findings
 from rmqlb.model.group_scenario import GroupScenario

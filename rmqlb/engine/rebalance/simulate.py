@@ -233,18 +233,18 @@ def try_on_group(condition: Condition, found: GroupFigures | GroupTrials) -> Tri
     A convergence time is infinite if one trial does not converge, other times if they are not over at the end.
     """
     name, spread, error = _FIELDS[condition.name], condition.subject or "p95", f"--fail-on {condition.text!r}"
-    figures: Any = found
-    if isinstance(found, GroupTrials):
-        if spread not in _SPREADS:
-            raise UsageError(f"{error}: what is {spread}?", hint=suggestion("spreads", spread, _SPREADS))
-        figures, endless = found.figures, found.converged < found.trials
-    else:
-        endless = found.convergence_ms is None
+    if isinstance(found, GroupFigures):
         if condition.subject is not None:
             raise UsageError(f"{error}: [{spread}] is of many trials", hint="give --trials N")
-    if name != "convergence_ms":
-        endless = name in _STILL_OPEN and bool(_number(getattr(figures, _STILL_OPEN[name]), "max"))
-    return _endless(condition) if endless else condition.try_on(_number(getattr(figures, name), spread))
+        found = summarise([found])
+    if spread not in _SPREADS:
+        raise UsageError(f"{error}: what is {spread}?", hint=suggestion("spreads", spread, _SPREADS))
+    if name == "convergence_ms":
+        endless = found.converged < found.trials
+    else:
+        endless = name in _STILL_OPEN and getattr(found.figures, _STILL_OPEN[name]).max > 0
+    figure: FigureSpread | None = getattr(found.figures, name)
+    return _endless(condition) if endless else condition.try_on(None if figure is None else getattr(figure, spread))
 
 
 def try_on_rollout(condition: Condition, rollout: Rollout) -> TriedCondition:
@@ -254,10 +254,6 @@ def try_on_rollout(condition: Condition, rollout: Rollout) -> TriedCondition:
     if condition.name == "takes-ms":
         return _endless(condition) if best.takes_ms is None else condition.try_on(best.takes_ms)
     return try_on_group(condition, best)
-
-
-def _number(figure: FigureSpread | float | None, spread: str) -> float | None:
-    return getattr(figure, spread) if isinstance(figure, FigureSpread) else figure
 
 
 def _endless(condition: Condition) -> TriedCondition:

@@ -17,7 +17,7 @@ from rmqlb.engine.check import Measured, judgement, waive
 from rmqlb.engine.conditions import Condition, Figures, declared
 from rmqlb.engine.group import Given, Group, assumption, gaps
 from rmqlb.engine.kernel import in_processes
-from rmqlb.engine.rebalance.reported_clients import consumer_types
+from rmqlb.engine.rebalance.profile import consumer_types
 from rmqlb.engine.sweep_failures import cases
 from rmqlb.engine.sweep_failures.cases import AnySubject, Cases, Failure, GroupSubject, TopicSubject, ZoneRule
 from rmqlb.errors import DataError, RmqlbError, UsageError

@@ -8,7 +8,7 @@ from rmqlb import Members, UsageError, simulate_group
 from rmqlb.engine.kernel import Steps
 from rmqlb.engine.rebalance.consumer import Client
 from rmqlb.engine.rebalance.environment import GroupEnvironment, NameServer, Shares
-from rmqlb.engine.rebalance.reported_clients import consumer_types
+from rmqlb.engine.rebalance.profile import consumer_types
 from rmqlb.model.group import Connection, ConsumerGroup, ConsumerType, MemberReport, MemberView, QueueState, Seen
 from rmqlb.model.group_scenario import SECOND_US, Event, GroupScenario, Timers
 from rmqlb.model.route import BrokerData, QueueData, TopicQueueMappingInfo, TopicRouteData

@@ -14,7 +14,7 @@ from rmqlb import MessageQueue, UsageError
 from rmqlb.engine.assignment.assign import Members, assign
 from rmqlb.engine.plan.changes import Changes, NewBroker, QueueCount, change_members, change_route
 from rmqlb.engine.plan.rebalance import Side, plan_rebalance
-from rmqlb.engine.rebalance.reported_clients import client_version
+from rmqlb.engine.rebalance.profile import client_version
 from rmqlb.engine.rebalance.simulate import (
     GroupSimulation,
     change_events,
