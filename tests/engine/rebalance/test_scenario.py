@@ -4,11 +4,12 @@ from typing import Any
 import pytest
 from msgspec.structs import astuple, replace
 
-from rmqlb import DataError, Event, MessageQueue, QueueData, TopicRouteData, UsageError
+from rmqlb import DataError, Event, Members, MessageQueue, QueueData, TopicRouteData, UsageError
 from rmqlb.engine.conditions import parse_condition
 from rmqlb.engine.plan.changes import Changes, NewBroker, QueueCount, change_route
 from rmqlb.engine.plan.rebalance import Side, plan_rebalance
 from rmqlb.engine.rates import observed_rates, spread_evenly
+from rmqlb.engine.rebalance.environment import NameServer, Shares
 from rmqlb.engine.rebalance.simulate import (
     GROUP_FIGURES,
     ROLLOUT_FIGURES,
@@ -31,6 +32,7 @@ from rmqlb.engine.rebalance.start_offsets import (
 from rmqlb.engine.rebalance.timelines import EventLog, Hold
 from rmqlb.model.group import ConsumerGroup, MemberReport, QueueState, States
 from rmqlb.model.plan import RebalancePlan, Rollout
+from rmqlb.model.route import BrokerData
 from rmqlb.model.simulate_rebalance import GroupFigures, GroupTrials, Interval, OwnerState, QueueTimeline
 from rmqlb.model.snapshot import OffsetQuestion
 from tests.engine.rebalance.groups import QUEUE, again, at, hold, read, simulate, spans
@@ -67,6 +69,16 @@ def test_what_cannot_happen_is_refused(events: list[Event], complaint: str) -> N
     with pytest.raises((DataError, UsageError), match=complaint) as caught:
         in_order(events, ["c1", "c2"], ROUTES)
     assert "\n" not in str(caught.value)
+
+
+@every_case(("queues", "addresses"), [("ab", "ab"), ("ab", ""), ("ab", "b"), ("b", "ab")])
+def test_a_lost_broker_leaves_both_lists_of_a_route(queues: str, addresses: str) -> None:
+    brokers = tuple(BrokerData("c", name, {0: f"{name}:10911"}) for name in addresses)
+    topic = TopicRouteData("T", tuple(QueueData(name, 2, 2, 6) for name in queues), brokers)
+    server = NameServer([topic], Shares(Members((), "AVG")).view_of)
+    server.drop("a", {0})
+    assert [queue.broker_name for queue in server.views["T"].queues] == ["b", "b"]
+    assert server.views["T"].brokers == ("b",)
 
 
 def test_restarts_go_down_together_and_may_come_back_under_other_names() -> None:
@@ -294,6 +306,11 @@ def test_one_that_has_not_come_yet_is_configured_as_all_consumers_are() -> None:
     ([hold("c1", -500, 220), hold("c2", 230)], 20, [0]),
     # what is stored after a freeze is old: c1 sets the offset back from 400 to 120, and c2 is killed before it stores
     ([hold("c1", -5, 410, freezes=[(120, 400)]), hold("c2", 300, 420, persisted=False), hold("c3", 430)], 0, [310, 300]),
+    # a lite pull consumer reads until 220, stored at 200 what was committed at 180, and gives up what was committed
+    *(
+        ([hold("c1", -500, 220, persisted=is_last, committed_before=lambda us, at=at: min(us, at)), hold("c2", 230)], 0, [again])
+        for at, is_last, again in ((180, False, 40), (210, True, 10), (220, True, 0))
+    ),
 ])  # fmt: skip
 def test_unstored_messages_are_redelivered(holds: list[Hold], latency_us: int, redelivered: list[int | None]) -> None:
     assert again(read(*holds, latency_us=latency_us)) == redelivered
@@ -314,6 +331,16 @@ def test_a_gap_and_an_overlap_are_times_without_owner_and_with_two_pauses_are_th
     held.pauses = [(10, 20), (40, 50), (55, 65), (70, 80), (130, None)]
     turns = [(10, 20), (60, 65), (70, 80), (130, 150)]
     assert list(held.turns()) == [each for on, off in turns for each in ((on, True), (off, False))]
+
+
+def test_an_outage_lasts_until_a_pull_arrives_again_and_nothing_is_stored_meanwhile() -> None:
+    found = read(hold("c1", -5, pauses=[(200, 420)]), served=((200, False), (400, True)))
+    assert spans(found) == [("one", 0, 200), ("outage", 200, 420), ("one", 420, 1000)]
+    assert (found.total_outage_ms, found.longest_outage_ms, found.unread_ms) == (0.22, 0.22, 0.22)
+    assert (found.total_gap_ms, found.unread_at_end) == (0, False)
+    # c1 reads until 220 and stores at 200; its timer at 250 meets a broker that is down: c2 starts 20 behind.
+    held = hold("c1", -5, 300, pauses=[(220, None)]), hold("c2", 450)
+    assert again(read(*held, served=((220, False), (400, True)))) == [20]
 
 
 def queue_line(state: OwnerState, *lengths: int, redelivered: int | None, unread_at_end: bool = False) -> QueueTimeline:
