@@ -43,12 +43,10 @@ class Connections:
         return self._addresses.keys()
 
     def learn(self, view: TopicView) -> list[str]:
+        """Take the addresses of a route; returns the brokers whose processes differ."""
         changed = [name for name, ids in view.addresses.items() if self._ids.get(name) != ids]
-        if view.topic in self._views or any(name in self._ids for name in changed):
-            self._addresses = None
-        elif self._addresses is not None:
-            self._addresses.update(dict.fromkeys(self._env.addresses(view.addresses)))
         self._ids |= view.addresses
+        self._addresses = None
         return changed
 
     def have_stood(self) -> None:

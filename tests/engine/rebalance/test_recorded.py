@@ -66,7 +66,7 @@ def random_events(draw: random.Random, client_ids: Sequence[str], brokers: Seque
                 yield Event(kind, us, down[-1], with_slaves=draw.random() < 0.3, for_good=for_good)
             case "broker-up":
                 is_new = not down or draw.random() < 0.2
-                queues: dict[str, int] = {"read_queues": draw.randint(1, 3), "write_queues": 2} if is_new else {}
+                queues: dict[str, Any] = {"read_queues": draw.randint(1, 3), "write_queues": 2} if is_new else {}
                 yield Event("broker-up", us, f"new{number}" if is_new else down.pop(0), **queues)
             case _:
                 broker = draw.choice((None, "a"))
@@ -134,7 +134,7 @@ LOST_AND_JOINED = at("broker-loss", "b"), at("join", "c3", 12)
 """The NameServers name the lost broker until two minutes have passed, so that the consumer that joins queries it."""
 RETURNS = at("broker-down", "b"), at("broker-up", "b", 10.5)
 FROZEN = at("freeze", "c2"), at("unfreeze", "c2", 180)
-MINUTE = {"until_us": 60 * SECOND_US}
+MINUTE: dict[str, Any] = {"until_us": 60 * SECOND_US}
 
 
 def kinds_of_consumers() -> Iterator[tuple[str, RebalanceResult]]:
