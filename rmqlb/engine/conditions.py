@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Collection
 from operator import eq, ge, gt, le, lt, ne
@@ -47,6 +48,10 @@ class Condition(Struct, frozen=True):
         if isinstance(value, float):
             value = float(f"{value:.12g}")  # 7 of 100 as a share and back is 7.000000000000001
         return TriedCondition(self.text, value, None if value is None else self.compare(value, self.limit))
+
+    def try_on_endless(self) -> TriedCondition:
+        """Try it on more than any number; JSON has no infinity, so the value is null."""
+        return TriedCondition(self.text, None, self.compare(math.inf, self.limit))
 
     def judge(self, result: Struct) -> TriedCondition:
         field, figure = figures_of(type(result))[self.name]

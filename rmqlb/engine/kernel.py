@@ -184,6 +184,11 @@ def until_next_tick(begin: int, every: int, now: int) -> int:
     return every - (now - begin) % every
 
 
+def nearest_rank(ordered: Sequence[Found], percent: int) -> Found:
+    """The smallest value that so many of 100 do not exceed."""
+    return ordered[max(-(-len(ordered) * percent // 100), 1) - 1]
+
+
 _FEWEST_TO_FORK = 64  # fewer trials are done before processes have started
 _shared: list[Callable[[int], Any]] = []  # a forked process finds the work here, so its arguments need no pickling
 

@@ -19,7 +19,7 @@ from rmqlb.engine.allocate.strategy import with_function
 from rmqlb.engine.arguments import check_routes, require
 from rmqlb.engine.assignment.assign import Members
 from rmqlb.engine.conditions import Condition, Figures
-from rmqlb.engine.kernel import in_processes
+from rmqlb.engine.kernel import in_processes, nearest_rank
 from rmqlb.engine.plan.changes import Changes
 from rmqlb.engine.plan.rebalance import Side
 from rmqlb.engine.rebalance.consumer import Client
@@ -221,10 +221,9 @@ def summarise(found: Sequence[GroupFigures]) -> GroupTrials:
 
 
 def _spread(values: Sequence[tuple[float, int]]) -> FigureSpread:
-    """Quantiles by nearest rank: the smallest value that so many of 100 do not exceed."""
     ordered = sorted(value for value, _ in values)
-    p50, p95 = (ordered[-(-len(ordered) * percent // 100) - 1] for percent in (50, 95))
-    return FigureSpread(p50, p95, ordered[-1], next(trial for value, trial in values if value == ordered[-1]))
+    trial = next(trial for value, trial in values if value == ordered[-1])
+    return FigureSpread(nearest_rank(ordered, 50), nearest_rank(ordered, 95), ordered[-1], trial)
 
 
 def try_on_group(condition: Condition, found: GroupFigures | GroupTrials) -> TriedCondition:
@@ -244,7 +243,9 @@ def try_on_group(condition: Condition, found: GroupFigures | GroupTrials) -> Tri
     else:
         endless = name in _STILL_OPEN and getattr(found.figures, _STILL_OPEN[name]).max > 0
     figure: FigureSpread | None = getattr(found.figures, name)
-    return _endless(condition) if endless else condition.try_on(None if figure is None else getattr(figure, spread))
+    return (
+        condition.try_on_endless() if endless else condition.try_on(None if figure is None else getattr(figure, spread))
+    )
 
 
 def try_on_rollout(condition: Condition, rollout: Rollout) -> TriedCondition:
@@ -252,13 +253,8 @@ def try_on_rollout(condition: Condition, rollout: Rollout) -> TriedCondition:
         return condition.try_on(rollout.misassigned)
     best = next(choice for choice in rollout.choices if choice.best)
     if condition.name == "takes-ms":
-        return _endless(condition) if best.takes_ms is None else condition.try_on(best.takes_ms)
+        return condition.try_on_endless() if best.takes_ms is None else condition.try_on(best.takes_ms)
     return try_on_group(condition, best)
-
-
-def _endless(condition: Condition) -> TriedCondition:
-    """More than any number; JSON has no infinity, so the value is null."""
-    return TriedCondition(condition.text, None, condition.compare(math.inf, condition.limit))
 
 
 TrialCount = Annotated[int, Meta(ge=1, le=MOST_GROUP_TRIALS)]

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from rmqlb.engine.arguments import check_route, require
 from rmqlb.engine.conditions import Condition, Figures, declared
+from rmqlb.engine.kernel import nearest_rank
 from rmqlb.engine.simulate_receive import rules
 from rmqlb.engine.simulate_receive.simulation import MOST_FURTHER, NEVER, Message, Outage, ReceiveSimulation
 from rmqlb.errors import DataError, UsageError
@@ -191,10 +192,6 @@ def _run(
 _PERCENTS = (0, *range(5, 100, 5), 99, 100)
 
 
-def _quantile_ms(ordered: Sequence[int], percent: int) -> float:
-    return milliseconds(ordered[max(math.ceil(len(ordered) * percent / 100) - 1, 0)])
-
-
 def wait_times(waits: Sequence[int]) -> result.WaitTimes | None:
     """The distribution of times in microseconds; None without any.
 
@@ -205,7 +202,9 @@ def wait_times(waits: Sequence[int]) -> result.WaitTimes | None:
         return None
     ordered = sorted(waits)
     mean_ms = round(math.fsum(ordered) / len(ordered)) / 1000
-    return result.WaitTimes(len(ordered), mean_ms, *(_quantile_ms(ordered, percent) for percent in (50, 95, 99, 100)))
+    return result.WaitTimes(
+        len(ordered), mean_ms, *(milliseconds(nearest_rank(ordered, each)) for each in (50, 95, 99, 100))
+    )
 
 
 def _report(simulation: ReceiveSimulation, *, trace: bool) -> result.ReceiveReport:
@@ -216,7 +215,9 @@ def _report(simulation: ReceiveSimulation, *, trace: bool) -> result.ReceiveRepo
         scenario=_simulated(simulation),
         wait=wait_times(waits),
         back=wait_times(simulation.back),
-        quantiles=tuple(result.Quantile(each, _quantile_ms(waits, each)) for each in _PERCENTS) if waits else (),
+        quantiles=tuple(
+            result.Quantile(each, milliseconds(nearest_rank(waits, each))) for each in (_PERCENTS if waits else ())
+        ),
         brokers=tuple(
             result.BrokerReceives(
                 broker_name=broker.name,
@@ -396,7 +397,7 @@ def try_on_receive(condition: Condition, report: result.ReceiveReport) -> TriedC
         if report.target is None:
             raise UsageError(f"--fail-on {condition.text!r}: for which wait?", hint="name it with --target-wait TIME")
         if report.target.receives is None:
-            return TriedCondition(condition.text, None, condition.compare(math.inf, condition.limit))
+            return condition.try_on_endless()
         return condition.try_on(report.target.receives)
     which, _, time = name.partition("-")
     if which == "back":  # messages that are never redelivered come back after no time
