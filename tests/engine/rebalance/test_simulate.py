@@ -1,23 +1,16 @@
 import math
-from collections import Counter
-from collections.abc import Sequence
-from itertools import pairwise
-from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from rmqlb import MessageQueue, UsageError
-from rmqlb.engine.assignment.assign import Members, assign
+from rmqlb.engine.assignment.assign import Members
 from rmqlb.engine.kernel import nearest_rank
 from rmqlb.engine.plan.changes import Changes, NewBroker, QueueCount, change_members, change_route
 from rmqlb.engine.plan.rebalance import Side, plan_rebalance
 from rmqlb.engine.rebalance.profile import client_version, consumer_types
 from rmqlb.engine.rebalance.simulate import (
-    GroupSimulation,
     change_events,
     convergence,
     simulate_group,
@@ -26,113 +19,13 @@ from rmqlb.engine.rebalance.simulate import (
 )
 from rmqlb.model.group import Connection, ConsumerGroup, ConsumerType, MemberReport, MemberView, QueueState
 from rmqlb.model.group_scenario import SECOND_US, TIMER_NAMES, Event, GroupScenario, Timers
-from rmqlb.model.route import BrokerData, TopicRouteData
+from rmqlb.model.route import BrokerData
 from tests.engine.rebalance.groups import at, length, line, simulate, takeovers, trials
 from tests.support.builders import HERE, route, side
 from tests.support.group_builders import us
 from tests.support.mismatches import every_case
 from tests.support.rebalance_comparison import TOLERANCE_US, alone, compared, disagreements
 from tests.support.recorded_groups import saved
-
-VERSIONS = ("5.5.0", "5.3.1", "5.1.4", "4.9.7")
-STRATEGIES = ("AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH")
-
-
-Case = tuple[Members, tuple[TopicRouteData, ...], GroupScenario]
-
-
-@st.composite
-def groups(draw: st.DrawFn) -> Case:
-    ids = [f"c{i}" for i in range(draw(st.integers(1, 5)))]
-    brokers = {name: draw(st.integers(1, 4)) for name in draw(st.sampled_from(["a", "ab", "abc"]))}
-    topics = tuple(route(topic, **brokers) for topic in draw(st.sampled_from([("T",), ("T", "U")])))  # type: ignore[arg-type]
-    gone, events = set(), []
-    for number in range(draw(st.integers(1, 4))):
-        seconds = draw(st.integers(0, 60))
-        kind = draw(st.sampled_from(["join", "leave", "crash", "host-loss", "route-change"]))
-        present = [i for i in ids if i not in gone]
-        if kind == "join" or not present:
-            events.append(at("join", f"n{number}", seconds))
-        elif kind == "route-change":
-            events.append(at("route-change", "T", seconds, read_queues=draw(st.integers(1, 5))))
-        else:
-            gone.add(present[0])
-            events.append(at(kind, present[0], seconds))  # type: ignore[arg-type]
-    times = {"consume_us": [0, 300_000, 2_000_000], "latency_us": [0, 1000, 40_000], "seed": range(1001)}
-    more: dict[str, Any] = {name: draw(st.sampled_from(values)) for name, values in times.items()}
-    version, orderly = draw(st.sampled_from(VERSIONS)), draw(st.booleans())
-    scenario = GroupScenario(tuple(events), client_version=version, orderly=orderly, **more)
-    return Members(tuple(ids), draw(st.sampled_from(STRATEGIES))), topics, scenario
-
-
-def final(members: Members, routes: Sequence[TopicRouteData], events: Sequence[Event]) -> dict[MessageQueue, object]:
-    ids, reads = Counter(members.client_ids), None
-    for event in sorted(events, key=lambda event: event.at_us):
-        if event.kind == "route-change":
-            reads = event.read_queues
-        else:
-            ids[event.subject] += 1 if event.kind == "join" else -1
-    after = replace(members, client_ids=tuple(ids.elements()))
-    if reads is not None:
-        datas = tuple(replace(data, read_queue_nums=reads) for data in routes[0].queue_datas)
-        routes = replace(routes[0], queue_datas=datas), *routes[1:]
-    return {queue: owners for topic in routes for queue, owners in assign(topic, after).owners.items()}
-
-
-@given(groups())
-@settings(max_examples=150, deadline=None)
-def test_intervals_cover_the_time_axis_and_end_as_plan_rebalance_plans(case: Case) -> None:
-    report = simulate_group("g", *case)
-    assert report.figures.convergence_ms is not None
-    assert report.figures.taken == len(takeovers(report))
-    planned = final(case[0], case[1], case[2].events)
-    for each in report.queues:
-        first, last = each.intervals[0], each.intervals[-1]
-        assert last.from_us < last.to_us
-        assert (first.from_us, last.to_us) == (0, report.end_us)
-        assert (last.owners, last.state == "gone") == (planned.get(each.queue, ()), each.queue not in planned)
-        for one, next_one in pairwise(each.intervals):
-            assert one.to_us == next_one.from_us
-            assert (one.state, one.owners) != (next_one.state, next_one.owners)
-            assert one.from_us < one.to_us
-        for interval in each.intervals:
-            expected = {0: "unassigned", 1: "one"}.get(len(interval.owners), "duplicate-owners")
-            assert interval.state in (expected, "gone")
-        for state, total_ms in (("unassigned", each.total_gap_ms), ("duplicate-owners", each.total_overlap_ms)):
-            assert us(total_ms) == sum(i.to_us - i.from_us for i in each.intervals if i.state == state)
-        for takeover in each.takeovers:
-            assert 0 <= takeover.at_ms <= report.end_ms
-            assert takeover.reads_from_ms is None or takeover.reads_from_ms >= takeover.at_ms
-            assert takeover.redelivered_ms >= 0
-
-
-@given(groups(), st.integers(0, 5), st.randoms(use_true_random=False))
-@settings(max_examples=60, deadline=None)
-def test_equal_input_gives_equal_reports(case: Case, trial: int, dice: Random) -> None:
-    def shuffled(items: Sequence[Any]) -> tuple[Any, ...]:
-        return tuple(dice.sample(items, len(items)))
-
-    first = simulate_group("g", *case, trial=trial)
-    again = GroupSimulation("g", *case)
-    again.run(trial + 1)
-    assert again.run(trial) == first
-    members, topics, scenario = case
-    others = [
-        replace(each, queue_datas=shuffled(each.queue_datas), broker_datas=shuffled(each.broker_datas))
-        for each in shuffled(topics)
-    ]
-    explained = simulate_group("g", members, others, scenario, trial=trial, explain=True)
-    assert explained.steps
-    assert replace(explained, steps=None) == first
-
-
-@given(groups())
-@settings(max_examples=60, deadline=None)
-def test_orderly_consumers_never_share_a_queue_before_a_lock_expires(case: Case) -> None:
-    """Since 5.2.0. Before, a delayed unlock may free a lock that its client has taken anew in the meantime."""
-    members, topics, scenario = case
-    report = simulate_group("g", members, topics, replace(scenario, orderly=True, client_version="5.2.0"))
-    assert report.figures.total_overlap_ms == 0
 
 
 def test_trials_are_the_simulations_of_their_numbers() -> None:
