@@ -80,6 +80,16 @@ def failing(*arguments: Any, **given: Any) -> dict[str, Any]:
     ({"start_at": 1}, "start_at is 1: the producer's list has 1 queues, 0 to 0"),
     ({"latency_max": (5, 5, 6), "not_available_duration": (1, 2)}, "3 thresholds of latency and 2 isolations"),
     ({"latency_max": (5, 6), "not_available_duration": (2, 1)}, "2, 1: thresholds and isolations must rise"),
+    ({"sdk": "goo"}, "goo: not an SDK"),
+    ({"sdk": "proxy"}, "sends of proxy are not simulated"),
+    ({"sdk": "cpp", "mode": "async", "rate": Fraction(1)}, "mode async is not simulated for cpp"),
+    *(({"sdk": name, "failures": (Failure("a", UNSAFE),)}, "store statuses") for name in ("cpp", "java-grpc")),
+    ({"sdk": "java-grpc", "mode": "oneway", "rate": Fraction(1)}, "mode oneway is not simulated for java-grpc"),
+    ({"sdk": "go", "latency_fault": True}, "latency fault is not simulated for go"),
+    ({"sdk": "java@4.9.7"}, "Java's producers are sdk java, their version is client_version"),
+    ({"sdk": "php"}, "Java's producers are sdk java, their version is client_version"),
+    ({"sdk": "go", "selector": lambda queues, _: queues[0]}, "a selector is not simulated for go"),
+    ({"proxy_mode": "both"}, "proxy_mode is 'both'"),
 ])  # fmt: skip
 def test_numbers_that_make_no_sense_are_refused(settings: dict[str, Any], complaint: str) -> None:
     with pytest.raises(UsageError, match=complaint):
