@@ -12,7 +12,7 @@ from typing import Any
 
 from rmqlb.engine.kernel import Bell, Process, Steps, first_tick, last_tick, until_next_tick
 from rmqlb.engine.rebalance.connections import Connections
-from rmqlb.engine.rebalance.environment import Broker, GroupEnvironment, MemberList, Share, TopicView
+from rmqlb.engine.rebalance.environment import Broker, GroupEnvironment, Share, TopicView
 from rmqlb.engine.rebalance.timelines import Hold
 from rmqlb.model.group_scenario import SECOND_US
 from rmqlb.model.message_queue import MessageQueue
@@ -225,9 +225,7 @@ class Client:
         env, clocks, profile, born = self.env, self.clocks, self.profile, self.created_us
         begin = env.clock.now
         if not profile.ticks:
-            loop = env.clock.start(self._loop())
-            self._bell.belongs_to(loop)
-            self._processes.append(loop)
+            self._bell.belongs_to(self._do(self._loop()))
         timers: list[tuple[Callable[[], Generator[int, None, object]], int, int]] = [
             (self._polls, clocks.first_poll_us, clocks.route_poll_us),
             (self.connections.heartbeats, clocks.first_heartbeat_us, clocks.heartbeat_us),
@@ -273,26 +271,24 @@ class Client:
         self.check()
         return balanced
 
-    def own_shares(self, members: MemberList) -> None:
+    def own_shares(self) -> None:
         """Own, since its start, what its strategy gives it."""
         for topic in self.allocates:
             view = self.env.name_server.views.get(topic)
             if view is not None:
-                self.queues.has_had(self._final_share(view, members) or (), self.created_us)
+                self.queues.has_had(self._final_share(view) or (), self.created_us)
 
     def check(self) -> None:
         """Note whether its queues are final."""
-        current, members = self.env.name_server.views, self.env.final_members()
+        current = self.env.name_server.views
         is_current = all(self.views.get(topic) is current[topic] for topic in self.topics if topic in current)
         views = (current[topic] for topic in self.allocates if topic in current)
-        self.settled = is_current and all(
-            self.queues.has(view.topic, self._final_share(view, members)) for view in views
-        )
+        self.settled = is_current and all(self.queues.has(view.topic, self._final_share(view)) for view in views)
 
-    def _final_share(self, view: TopicView, members: MemberList) -> Share | None:
+    def _final_share(self, view: TopicView) -> Share | None:
         if self.env.broadcasting:
             return dict.fromkeys(view.queues)
-        return self.env.shares.share(view, self.strategy, members, self.client_id)
+        return self.env.shares.share(view, self.strategy, self.env.final_members(), self.client_id)
 
     def _rebalance_in_turn(self) -> Steps:
         """One rebalance after the other (`rbMutex`, `m_consumerTableMutex`)."""

@@ -396,7 +396,7 @@ class _Population:
             else:
                 client.have_run()
         for client in () if all_new else self.clients:
-            client.own_shares(env.final_members())
+            client.own_shares()
             client.check()
 
     def expect(self, events: Sequence[Event]) -> None:
