@@ -45,7 +45,7 @@ def select_queue(source: SourceOptions, chosen: KeyOptions, output: OutputOption
     """
     from rmqlb.engine.plan.changes import Changes, change_routes, describe
     from rmqlb.engine.send.findings import keyed_findings
-    from rmqlb.engine.send.sdk import sdks_of
+    from rmqlb.engine.send.profile import sdks_of
     from rmqlb.engine.send.select_queue import key_queues
     from rmqlb.engine.source_findings import sighting_findings, source_findings
     from rmqlb.model.send_scenario import ProxyMode

@@ -30,7 +30,7 @@ from rmqlb.engine.plan.rebalance import Side, plan_rebalance
 from rmqlb.engine.rates import seconds_between
 from rmqlb.engine.rebalance.profile import Clocks
 from rmqlb.engine.rebalance.start_offsets import with_starts
-from rmqlb.engine.send.sdk import ChosenSdk
+from rmqlb.engine.send.profile import ChosenSdk
 from rmqlb.engine.send.select_queue import key_queues
 from rmqlb.errors import DataError, UsageError
 from rmqlb.model import plan_topic as result

@@ -10,7 +10,7 @@ from rmqlb.engine.plan_topic import Keys, PlannedGroup, Routes, TopicRequest, co
 from rmqlb.engine.plan_topic import check_step as check_one_step
 from rmqlb.engine.plan_topic import plan_topic as steps_of_topic
 from rmqlb.engine.rebalance.start_offsets import new_queues, start_questions
-from rmqlb.engine.send.sdk import sdks_of
+from rmqlb.engine.send.profile import sdks_of
 from rmqlb.engine.source_findings import sighting_findings, source_findings
 from rmqlb.errors import DataError, UsageError
 from rmqlb.model.group_scenario import CONSUME_FROM_LAST_OFFSET

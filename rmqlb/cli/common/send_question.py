@@ -15,9 +15,8 @@ from rmqlb.cli.common.terminal import Terminal
 from rmqlb.engine.conditions import Condition
 from rmqlb.engine.send.findings import assumed_findings, try_on
 from rmqlb.engine.send.producer import no_queues
-from rmqlb.engine.send.profile import PROFILES
+from rmqlb.engine.send.profile import PROFILES, sdk, simulated
 from rmqlb.engine.send.scenarios import TEMPLATE, long_enough, new_topic_route
-from rmqlb.engine.send.sdk import sdk, simulated
 from rmqlb.engine.send.simulate import check, check_brokers, rules, simulate_send
 from rmqlb.engine.send.trials import simulate_trials
 from rmqlb.engine.source_findings import sighting_findings, source_findings

@@ -10,8 +10,7 @@ from msgspec.structs import replace
 from rmqlb.engine.conditions import Condition, Figures, declared
 from rmqlb.engine.send.cluster import poll_after
 from rmqlb.engine.send.java_producer import CALL_TIMEOUT, THREW
-from rmqlb.engine.send.profile import profile_of
-from rmqlb.engine.send.sdk import sdk
+from rmqlb.engine.send.profile import profile_of, sdk
 from rmqlb.errors import DataError
 from rmqlb.model.result import INFO, Finding, TriedCondition, counted, times
 from rmqlb.model.route import TopicRouteData

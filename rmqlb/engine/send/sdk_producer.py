@@ -1,6 +1,6 @@
 """Producers of other SDKs: client-go's and C++'s loops of attempts, and that of the gRPC SDKs.
 
-A message's time-out is that of one attempt; several follow one another. Differences between SDKs are in `sdk.py`.
+A message's time-out is that of one attempt; several follow one another. Differences between SDKs are in `profile.py`.
 """
 
 from __future__ import annotations
@@ -9,11 +9,18 @@ from abc import abstractmethod
 from collections.abc import Iterator
 from typing import Any
 
-from rmqlb.engine.send.balancers import CppRoundRobin, GoRoundRobin, PublishingLoadBalancer, cpp_attempts
 from rmqlb.engine.send.cluster import NEVER, NO_ROUTE, SEND_OK, Message, Outcome, Thread, broken
 from rmqlb.engine.send.producer import Producer, Steps
-from rmqlb.engine.send.queues import broker_list, publish_list, stored_list
-from rmqlb.engine.send.sdk import sdk
+from rmqlb.engine.send.profile import sdk
+from rmqlb.engine.send.queues import (
+    CppRoundRobin,
+    GoRoundRobin,
+    PublishingLoadBalancer,
+    broker_list,
+    cpp_attempts,
+    publish_list,
+    stored_list,
+)
 from rmqlb.errors import DataError, UsageError
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.send_scenario import Reaction, SendScenario

@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from itertools import combinations
 
+from rmqlb.engine.send.profile import ChosenSdk, sdk
 from rmqlb.engine.send.queues import broker_list, picker, place_of_key, publish_list, stored_list
-from rmqlb.engine.send.sdk import ChosenSdk, sdk
 from rmqlb.errors import DataError, RmqlbError
 from rmqlb.model.message_queue import MessageQueue, QueueName
 from rmqlb.model.route import TopicRouteData

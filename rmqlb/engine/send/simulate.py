@@ -11,8 +11,7 @@ from rmqlb.engine.arguments import SELECTOR, as_function, check_route, require, 
 from rmqlb.engine.send.findings import send_findings
 from rmqlb.engine.send.java_producer import AsyncProducer, OnewayProducer, SelectorProducer, SyncProducer
 from rmqlb.engine.send.producer import Producer
-from rmqlb.engine.send.profile import ClientProfile, profile_of
-from rmqlb.engine.send.sdk import sdk
+from rmqlb.engine.send.profile import ClientProfile, profile_of, sdk
 from rmqlb.engine.send.sdk_producer import CppProducer, GoProducer, GrpcProducer, check_sdk
 from rmqlb.errors import DataError, UsageError
 from rmqlb.model.limits import MOST_RATE, TrialNumber

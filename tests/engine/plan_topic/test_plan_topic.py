@@ -21,7 +21,7 @@ from rmqlb.engine.plan_topic import (
     plan_topic,
     routes_of,
 )
-from rmqlb.engine.send.sdk import sdk
+from rmqlb.engine.send.profile import sdk
 from rmqlb.engine.send.select_queue import key_queues
 from rmqlb.model.group import ConsumerGroup, QueueState, Seen
 from rmqlb.model.message_queue import MessageQueue, QueueName

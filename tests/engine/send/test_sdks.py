@@ -15,9 +15,8 @@ from rmqlb import (
     go_round_robin,
     select_by_hash,
 )
-from rmqlb.engine.send.balancers import CppRoundRobin, cpp_attempts
-from rmqlb.engine.send.queues import publish_list, stored_list
-from rmqlb.engine.send.sdk import CLIENTS, NAMES, SDKS, sdk
+from rmqlb.engine.send.profile import CLIENTS, NAMES, SDKS, sdk
+from rmqlb.engine.send.queues import CppRoundRobin, cpp_attempts, publish_list, stored_list
 from rmqlb.engine.send.select_queue import key_queues
 from rmqlb.errors import DataError, RmqlbError, UsageError
 from rmqlb.model.route import BrokerData, QueueData, TopicQueueMappingInfo, TopicRouteData
