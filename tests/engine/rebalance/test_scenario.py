@@ -23,7 +23,6 @@ from rmqlb.engine.rebalance.simulate import (
 )
 from rmqlb.engine.rebalance.start_offsets import (
     new_queues,
-    pull_from_where,
     start_of,
     start_questions,
     timestamps,
@@ -173,7 +172,7 @@ NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 ])  # fmt: skip
 def test_without_a_stored_offset_consume_from_decides(where: str, topic: str, rule: str, offset: int | None) -> None:
     for stored in (-1, 0, 1, 10**12):
-        start = pull_from_where(where, stored, topic=topic, end=70)
+        start = start_of(QueueState(broker_offset=70, stored_offset=stored), where, topic=topic)
         assert (start.rule, start.offset) == ((rule, offset) if stored < 0 else ("stored", stored))
 
 
