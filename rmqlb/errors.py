@@ -26,7 +26,7 @@ class RmqlbError(Exception):
 
     Args:
         problem: one line, what happened and where (file, line, field path or URL).
-        prefix: what stands before the problem in the message; whoever tells the error under another name leaves it out.
+        prefix: what comes before the problem in the message; whoever tells the error under another name leaves it out.
         hint: one line, what to try next, or None.
         hint_names_options: the hint is for a command line that reads one source.
         group: the consumer group that the problem names.

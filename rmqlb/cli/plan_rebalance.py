@@ -19,7 +19,7 @@ class PlanOptions(PageOptions, ChangeOptions, PopOptions, GroupsOptions):
     strategy: Texts = about(
         "STRATEGY|all",
         "Allocation strategy, or FILE.py:NAME. FILE.py is run; repeatable, to compare; default: as "
-        "consumers report or show.",
+        "consumers report, or as their queues show.",
     )
     rates: Texts = setting("rate")
     rates_since: Text = setting("earlier", stdin="-")
@@ -56,7 +56,7 @@ def plan_rebalance(source: SourceOptions, options: PlanOptions, output: OutputOp
     terminal = Terminal("plan-rebalance", output, more_formats=("jsonl",), files=options)
     if options.timeline and terminal.writes_data_alone:
         hint = "for the data, run simulate-rebalance with the same changes"
-        raise UsageError(f"--timeline is a picture, and -o {terminal.format} has none", hint=hint)
+        raise UsageError(f"--timeline draws a picture, which -o {terminal.format} cannot show", hint=hint)
     planned = ask(verb.plan_rebalance, Reader(source, terminal), options)
     hint = "leave the condition out to see the plan"
     show_verb(planned, report, terminal, watching, verb="planning", unknown_hint=hint)

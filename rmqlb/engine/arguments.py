@@ -42,13 +42,13 @@ def require(value: object, hint: Any, name: str) -> None:
     """Refuse a value that does not match an annotation, or a Struct's field annotations (raises UsageError)."""
     if (wrong := _wrong(value, hint, name)) is not None:
         path, found, expected, remedy = wrong
-        raise UsageError(f"{path} is {shown(found)}: {expected} is needed", hint=remedy)
+        raise UsageError(f"{path} is {shown(found)}: expected {expected}", hint=remedy)
 
 
 def items(values: object, kind: type[_Item], name: str, most: int) -> list[_Item]:
     """The elements of any iterable except text (raises UsageError)."""
     if isinstance(values, str | bytes | bytearray | Mapping) or not isinstance(values, Iterable):
-        raise UsageError(f"{name} is {shown(values)}: a list of {_word(kind)} is needed")
+        raise UsageError(f"{name} is {shown(values)}: expected a list of {_word(kind)}")
     found = list(islice(values, most + 1))
     if len(found) > most:
         raise UsageError(f"{name} has more than {most} elements")
@@ -243,7 +243,7 @@ def _namespace(source: str, path: str) -> Mapping[str, object]:
     try:
         quietly(exec, code, module.__dict__)
     except (Exception, SystemExit) as error:
-        hint = f"python {path} shows the same; what it imports must be installed alongside rmqlb"
+        hint = f"python {path} shows the same error; install its imports in rmqlb's environment"
         raise CustomCodeError(f"{path} raised {thrown(error, SimpleNamespace(file=path))}", hint=hint) from error
     return module.__dict__
 
@@ -252,7 +252,7 @@ def _named(namespace: Mapping[str, object], name: str, path: str) -> object:
     if name in namespace:
         return namespace[name]
     names = [key for key, value in namespace.items() if callable(value) and not key.startswith("_")]
-    hint = suggestion("functions", name, names) if names else "it has none"
+    hint = suggestion("functions", name, names) if names else "the file has no function"
     raise UsageError(f"{path} has no function {name}", hint=hint)
 
 
@@ -264,10 +264,10 @@ def as_function(written: Any, kind: Kind, where: str | None = None) -> Callable[
             written = quietly(written)
         except (Exception, SystemExit) as error:
             text = f"{what}: {own_name(written)}() raised {thrown(error, written)}"
-            raise CustomCodeError(text, hint="it is made without arguments") from error
+            raise CustomCodeError(text, hint="rmqlb calls the class without arguments") from error
     function = written if inspect.isroutine(written) else getattr(written, kind.method, written)
     if not callable(function) or inspect.isclass(function):
-        raise CustomCodeError(f"{what}: {kind_of(written)} cannot be called as one", hint=f"write {wanted}")
+        raise CustomCodeError(f"{what}: {kind_of(written)} is not callable", hint=f"write {wanted}")
     if inspect.isgeneratorfunction(function) or inspect.iscoroutinefunction(function):
         raise CustomCodeError(f"{what}: {own_name(written)} is a generator or async", hint=f"write {wanted}")
     try:

@@ -451,12 +451,12 @@ def _mapping(route: TopicRouteData) -> str | None:
 def diff_findings(diff: result.SnapshotDiff) -> Iterator[Finding]:
     before, after = diff.before, diff.after
     if before.taken_at is not None and after.taken_at is not None and before.taken_at > after.taken_at:
-        text = f"{before.endpoint} was taken after {after.endpoint}: swap them to look forward"
+        text = f"{before.endpoint} was taken after {after.endpoint}: swap the snapshots"
         yield Finding("snapshots-swapped", text)
     s = diff.summary
     whole = s.groups and s.groups_added + s.groups_removed == s.groups
     if whole and s.topics == sum(topic.change != "changed" for topic in diff.topics):
-        text = "no group and no topic is in both snapshots: they seem to be of different clusters"
+        text = "no group and no topic is in both snapshots: they probably belong to different clusters"
         yield Finding("nothing-in-common", text)
     for kind in ("topic", "group"):
         those = [each for each in diff.not_compared if each.kind == kind]
@@ -490,11 +490,11 @@ def _group_findings(group: result.GroupDiff, before: ClusterSnapshot, facts: Gro
                 ),
                 queues=queues,
                 evidence=(evidence.seen(fact, len(queues), threshold=1),),
-                consequence=f"Owners of {number} are not as predicted.",
+                consequence=f"The owners of {number} differ from the prediction.",
                 remedy="Compare with another snapshot a minute later.",
             )
     if group.strategy_assumed:
-        text = f"{DEFAULT}, the client's default, is assumed of group {name}: no snapshot shows its strategy"
+        text = f"rmqlb assumes {DEFAULT}, the client's default of group {name}: no snapshot shows its strategy"
         yield group_finding(Finding("assumed-strategy", text, name), name)
     earlier, later = before.taken_at, facts.snapshot.taken_at
     if group.offsets_back and (earlier is None or later is None or earlier <= later):
@@ -509,7 +509,7 @@ def _group_findings(group: result.GroupDiff, before: ClusterSnapshot, facts: Gro
 
 def _rewound(group: result.GroupDiff, severity: Severity) -> Finding:
     text = f"the offsets of {counted(group.offsets_back, 'queue')} of group {group.group} went back"
-    return Finding("offset-rewound", f"{text}: messages from there on are redelivered", group.group, severity)
+    return Finding("offset-rewound", f"{text}: messages from that offset on are redelivered", group.group, severity)
 
 
 def predicted_group(expected: Expected, name: str, after: ClusterSnapshot) -> result.PredictedGroup:

@@ -79,7 +79,7 @@ def drains_of(evidence: GroupEvidence) -> Drains:
     if evidence.facts.owns_nothing:
         if len({lag.at for lag in lags.values()}) != 1 or len(lags) < len(each):
             lacking = f"the offsets of {len(each) - len(lags)} queues are unknown" if len(lags) < len(each) else None
-            group = _unknown(lacking or "some samples lack some of its queues")
+            group = _unknown(lacking or "some of its queues are missing in some samples")
         elif group.drains == "never" and group.consumed_per_second and group.inflow_per_second:
             needed = group.inflow_per_second / group.consumed_per_second * len(evidence.processes)
             group = replace(group, consumers_at_least=floor(needed) + 1 if needed else None)
@@ -114,7 +114,7 @@ def _listed(
 def _recent(evidence: GroupEvidence) -> Mapping[MessageQueue, QueueLag]:
     """The queues over the last samples, without those whose offsets are unknown (raises DataError)."""
     if evidence.group.message_model == BROADCASTING:
-        raise DataError("BROADCASTING consumers keep their offsets themselves")
+        raise DataError("BROADCASTING consumers keep their own offsets")
     states = evidence.facts.states
     retried = [queue for queue in states if queue.topic == retry_topic(evidence.facts.name or "")]
     queues = dict.fromkeys((*evidence.queues, *retried))
@@ -339,12 +339,12 @@ def _drain(lag: QueueLag, ends: _Ends, sharing: float | None) -> Drain:
     if (consumed == 0 and lag.span_ms >= needed_ms) or (consumed and ends.fastest is None and sharing is None):
         reason = _never(ends.inflow, ends.consumed)
         return Drain("never", inflow_per_second=inflow, consumed_per_second=consumed, reason=reason)
-    reason = f"its offsets stand still: needs samples over at least {ceil(needed_ms / 1000)} s"
+    reason = f"its offsets do not move; needs samples over at least {ceil(needed_ms / 1000)} s"
     if consumed:
         rates = f"inflow {rate_text(ends.inflow)}/s and consumption {rate_text(ends.consumed)}/s"
         reason = f"{rates} are too close: needs samples over more time"
         if ends.fastest is None:
-            reason = f"{rates}, but its consumer may have more for it when its other queues have no lag"
+            reason = f"{rates}, but its consumer may read it faster when its other queues have no lag"
     return _unknown(reason, inflow, consumed)
 
 

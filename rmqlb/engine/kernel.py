@@ -87,7 +87,7 @@ class Clock:
         if not self._due or self._due[0][0] > until_us:
             return False
         if self._count > MOST_STEPS:
-            text = f"the simulation takes more than {MOST_STEPS:,} steps; it got as far as {self.now // 1000} ms"
+            text = f"the simulation takes more than {MOST_STEPS:,} steps; it reached {self.now // 1000} ms"
             hint = "simulate a shorter time, longer timers, or fewer consumers, brokers and events"
             raise UsageError(text, hint=hint, code="too-many-steps")
         self.now, _, action, arguments = heappop(self._due)

@@ -421,7 +421,7 @@ def _one(condition: Condition, lines: Sequence[GroupLine]) -> GroupLine:
     for line in lines:
         if line.group == condition.subject:
             return line
-    problem = f"--fail-on {condition.text!r}: group {condition.subject} is not looked at"
+    problem = f"--fail-on {condition.text!r}: group {condition.subject} is not selected"
     raise UsageError(problem, hint=suggestion("groups", condition.subject or "", [line.group for line in lines]))
 
 

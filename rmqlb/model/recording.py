@@ -1,6 +1,6 @@
 """A live group's owners over time, as the samples show them.
 
-- Times count in milliseconds since the last answer of the first sample. A sample is not a moment: each consumer
+- Times count in milliseconds since the last answer of the first sample. A sample takes some time: each consumer
   reported its queues between the sample's first request (`asked_at`) and its last answer (`answered_at`).
 - A change lies between the request of the last sample with the former state and the answer of the first sample with the
   new one. A change that is undone between two samples stays unseen.

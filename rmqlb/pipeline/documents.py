@@ -328,7 +328,7 @@ def _content(path: str) -> bytes:
     try:
         state = os.stat(path)
         if not stat.S_ISREG(state.st_mode):  # a pipe without a writer would block the job for ever
-            raise DocumentError(f"{path} is no regular file")
+            raise DocumentError(f"{path} is not a regular file")
         if state.st_size > LARGEST_FILE:
             raise too_large(path, LARGEST_FILE)
         with open(path, "rb") as file:

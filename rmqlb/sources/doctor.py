@@ -96,7 +96,7 @@ def _reached(host: str, port: int, access: Access) -> Chain:
             TimedSocket(host, port, Deadline(access.timeout)).close()
         except OSError as error:
             problem = f"cannot connect to {host}:{port}: {reason(error)}"
-            hint = "is the port right, is the server up, does a firewall let it through?"
+            hint = "is the port right, is the server up, does the firewall allow the connection?"
             raise EndpointError(problem, hint=hint, code="unreachable") from None
         return "open"
 

@@ -225,7 +225,7 @@ class LiveSource:
         self._routes(names, tolerant=True)
         for topic in names:
             if topic in self._found and self._found[topic] is None:
-                self._unread.append(Unread("route", topic, "it is listed and has no route"))
+                self._unread.append(Unread("route", topic, "it is listed, but has no route"))
 
     def _groups(self) -> list[ConsumerGroup]:
         wanted, everything = self._wanted, self._wanted.everything
@@ -317,12 +317,12 @@ class LiveSource:
     def _must_be_known(self, group: str, answers: Mapping[str, object]) -> None:
         if not answers:
             parts = [part for part in self._unread if (part.kind, part.name) == ("members", group)]
-            reason = parts[-1].reason if parts else "there is no broker to ask"
+            reason = parts[-1].reason if parts else "there is no broker to query"
             problem = f"{self.reads.endpoint}: no broker reports the consumers of group {group}: {reason}"
             silent = bool(parts) and all(part.no_answer for part in parts)
             raise EndpointError(problem, code="no-answer" if silent else None)
         if group not in self._listed and not self.reads.has_group(group):
-            problem = f"group {group} is not known at {self.reads.endpoint}"
+            problem = f"group {group} is unknown at {self.reads.endpoint}"
             hint = suggestion("groups", group, (g for g in self.reads.groups() if not is_system_group(g)))
             raise DataError(problem, hint=hint, group=group, code="group-not-found")
 
@@ -388,7 +388,7 @@ class LiveSource:
             slots=False,
         )
         left_out = sorted(via.keys() & self._wanted.unasked)
-        self._unread += [Unread("member", group.group, "not asked, so that it has time", each) for each in left_out]
+        self._unread += [Unread("member", group.group, "not queried, to spare it", each) for each in left_out]
         held = {client_id: queues for client_id, (_, queues) in answers}
         for part in self._unread:
             if (part.kind, part.name) == ("member", group.group) and is_ghost(part.reason):
@@ -531,7 +531,10 @@ def _with_stored(reads: NameServerReads, group: str, states: States, address: st
             return reported, error.message
         reported[queue] = replace(states[queue], consumer_offset=stored, stored_offset=stored)
     more = len(zeros) - _MOST_QUEUES
-    return reported, f"at most {_MOST_QUEUES} queues are asked about, and {more} more report 0" if more > 0 else None
+    return (
+        reported,
+        f"rmqlb requests the offsets of at most {_MOST_QUEUES} queues, and {more} more report 0" if more > 0 else None,
+    )
 
 
 def _at_takeover(group: str, reads: NameServerReads, question: OffsetQuestion) -> QueueState:

@@ -51,12 +51,12 @@ def wrong_protocol(
         return None
     hint = f"write -s {found}://{where}"
     if found.startswith("grpc"):
-        hint = "name the NameServers, -n HOST:9876; a Proxy's remoting port goes to --proxy HOST:8080"
+        hint = "name the NameServers with -n HOST:9876; pass a Proxy's remoting port with --proxy HOST:8080"
     elif found.startswith("http") and scheme.startswith("rocketmq"):
         hint += " if it is a Dashboard; NameServers listen on 9876 by default"
     elif scheme.startswith("http") and found.startswith("rocketmq"):
         hint += " if it is a NameServer"
-    problem = f"speaks {_NAMES[found]}, not {_NAMES[scheme]}"
+    problem = f"uses {_NAMES[found]}, not {_NAMES[scheme]}"
     if found.removesuffix("s") == scheme.removesuffix("s"):
         problem = "accepts only TLS" if found.endswith("s") else "does not use TLS"
     return ProtocolError(f"{where} {problem}", hint=hint, code="wrong-protocol")

@@ -51,7 +51,7 @@ def name_servers(text: str, where: str) -> str:
     """The source that `--namesrv-addr` names: HOST:9876;HOST2:9876, as `mqadmin -n` takes it (raises UsageError)."""
     if re.match(r"(?i)https?://", text):
         hint = "write -n HOST:9876, or -s http://HOST:8082 for a Dashboard"
-        raise UsageError(f"{where}: a NameServer speaks RocketMQ's protocol, not HTTP", hint=hint)
+        raise UsageError(f"{where}: NameServers use RocketMQ's protocol, not HTTP", hint=hint)
     if re.match(r"(?i)rocketmqs?://", text):
         return text
     return f"rocketmq://{','.join(part.strip() for part in re.split('[,;]', text) if part.strip())}"
@@ -121,9 +121,9 @@ def check_source(text: str, where: str) -> None:
     authority = re.split("[/?#]", rest, maxsplit=1)[0]
     login, at, hosts = authority.rpartition("@")
     if "@" in rest[len(authority) :] or (at and (":" in login or scheme.startswith("rocketmq"))):
-        hint = "keep at most the user, as in https://me@HOST, and say in the key secret where the secret is"
-        raise UsageError(f"{where}: it holds a login, and perhaps a password", hint=hint, code="password-in-url")
+        hint = "keep at most the user, as in https://me@HOST; name the location of the secret in the key secret"
+        raise UsageError(f"{where}: it contains a login, and perhaps a password", hint=hint, code="password-in-url")
     if "?" in rest or "#" in rest:
-        raise UsageError(f"{where}: a source's URL ends before ? and #", hint=_HINT)
+        raise UsageError(f"{where}: a source's URL must not contain ? or #", hint=_HINT)
     if not all(part.strip() for part in re.split("[,;]", hosts)):
-        raise UsageError(f"{where}: it names no host", hint=_HINT)
+        raise UsageError(f"{where}: it has no host", hint=_HINT)

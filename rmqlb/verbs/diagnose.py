@@ -59,8 +59,8 @@ def diagnose(
     before = earlier_snapshots(earlier)
     opened = reader(source)
     if stacks and not opened.live:
-        hint = "leave it out, or name rocketmq://HOST:9876 with -s"
-        raise UsageError("--stacks asks running consumers, and the source is no running cluster", hint=hint)
+        hint = "leave out --stacks, or pass -s rocketmq://HOST:9876"
+        raise UsageError("--stacks queries running consumers, but the source is not a running cluster", hint=hint)
 
     def evidence(name: str, seen: Looks) -> GroupEvidence:
         return evidence_of(seen, name, strategies.settings_for(list(seen[-1].routes), name))
@@ -103,12 +103,16 @@ def looks_before(before: Sequence[Earlier], now: ClusterSnapshot, groups: Sequen
 def _every_s(names: Sequence[str], every: str, *, all_groups: bool) -> float:
     """Seconds from one sample to the next; refuses what cannot be meant (raises UsageError)."""
     if names and all_groups:
-        raise UsageError(f"--group {names[0]} and --all-groups", hint="leave one of them out", code="which-group")
+        raise UsageError(
+            f"--group {names[0]} and --all-groups contradict each other",
+            hint="leave one of them out",
+            code="which-group",
+        )
     if not names and not all_groups:
-        raise UsageError("which group?", hint="name it with --group, or take --all-groups", code="which-group")
+        raise UsageError("which group?", hint="name the group with --group, or pass --all-groups", code="which-group")
     every_s = amounts.seconds(every, "--every")
     if every_s < _SHORTEST_S:
-        raise UsageError(f"--every {every}: shorter than 1s", hint="a consumer is asked once a second at most")
+        raise UsageError(f"--every {every}: shorter than 1s", hint="rmqlb queries a consumer at most once per second")
     return every_s
 
 
@@ -125,7 +129,7 @@ def _present(names: tuple[str, ...], now: ClusterSnapshot) -> tuple[str, ...]:
     if not names:
         own = tuple(name for name in present if Everything().takes_group(name))
         if not own:
-            raise DataError(f"no consumer group is in {now.endpoint}", code="consumers-unknown")
+            raise DataError(f"{now.endpoint} has no consumer group", code="consumers-unknown")
         return own
     chosen = Wanted(several=names).groups_among(present)
     each_matches("group", names, present, [name for name in chosen if name in present], now.endpoint)

@@ -66,7 +66,7 @@ def contexts_report(path: str, config: ConfigFile, active: str | None, done: str
     entries = tuple(_entry(context, active) for context in config.contexts.values())
     which = "no contexts; rmqlb context add NAME -s SOURCE creates one"
     if entries:
-        which = f"{counted(len(entries), 'context')}; {active or 'none'} is active here"
+        which = f"{counted(len(entries), 'context')}; active here: {active or 'none'}"
     section = section_of("contexts", "contexts", _LIST, entries, heads=2)
     return Report("rmqlb/contexts", Contexts(path, active, entries), (*filter(None, [done]), which), (section,))
 

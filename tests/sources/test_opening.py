@@ -88,7 +88,7 @@ def test_a_name_server_that_refuses_or_is_none() -> None:
         server.faults[RequestCode.GET_BROKER_CLUSTER_INFO] = refusing(3, "request type 106 not supported")
         broker = check_source(text, QUICK)[3]
     assert (broker.code, broker.remedy) == (
-        "refused", "a broker or a Proxy answers there: name a NameServer, which listens on 9876 by default",
+        "refused", "a broker or a Proxy answers at this port: name a NameServer, which listens on 9876 by default",
     )  # fmt: skip
     rest = left("port", "protocol", "NameServer", "brokers")
     assert steps("rocketmq://no-such-host.invalid:1") == [("name", "fails", "unreachable"), *rest]
@@ -287,4 +287,7 @@ def test_a_proxys_port_for_grpc_is_named(scheme: str, over_tls: bool, said: str,
         with pytest.raises(EndpointError) as raised:
             source.fetch(Wanted(topics=("T",)))
     assert (raised.value.code, raised.value.message) == ("wrong-protocol", f"{where} {said}")
-    assert raised.value.hint == "name the NameServers, -n HOST:9876; a Proxy's remoting port goes to --proxy HOST:8080"
+    assert (
+        raised.value.hint
+        == "name the NameServers with -n HOST:9876; pass a Proxy's remoting port with --proxy HOST:8080"
+    )

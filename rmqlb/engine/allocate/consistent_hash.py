@@ -103,8 +103,8 @@ def check_ring(members: int, virtual_nodes: int) -> None:
     if entries > MOST_ENTRIES:
         raise UsageError(
             f"--strategy-option virtual-nodes={virtual_nodes}: {members} consumers would have {entries} entries on "
-            f"the ring of CONSISTENT_HASH, and at most {MOST_ENTRIES} are simulated",
-            hint=f"for so many consumers, at most --strategy-option virtual-nodes={MOST_ENTRIES // members}",
+            f"the ring of CONSISTENT_HASH, but rmqlb simulates at most {MOST_ENTRIES}",
+            hint=f"with so many consumers, pass at most --strategy-option virtual-nodes={MOST_ENTRIES // members}",
             code="ring-too-large",
         )
 

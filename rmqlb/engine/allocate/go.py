@@ -58,8 +58,8 @@ class GoMachineRoom(_WithoutErrors, ByMachineRoom):
             reasons.append(f"queue {place} of all is in block {place // size} of {size} queues")
         if queue in left_over:
             left = left_over.index(queue)
-            reasons.append(f"queue {blocks + left} of the listed rooms is left over, for consumer {left}")
-        return "; ".join(reasons) or f"queue {place} is behind the blocks of {size} queues, and is not left over"
+            reasons.append(f"queue {blocks + left} of the listed rooms is part of the remainder, for consumer {left}")
+        return "; ".join(reasons) or f"queue {place} is after the blocks of {size} queues, but not in the remainder"
 
 
 class GoConsistentHash(_WithoutErrors, ConsistentHash):

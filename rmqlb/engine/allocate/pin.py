@@ -63,7 +63,7 @@ class PinnedOverAll(Pinned):
             return self._inner.why(queue)
         reason = f"among all {len(self._client_ids)} consumers: {self._inner.why(queue)}"
         owner = self._fallen_to.get(queue)
-        return reason if owner is None else f"{reason}; {owner} is not on a chosen machine, and takes nothing"
+        return reason if owner is None else f"{reason}; {owner} is not on a chosen machine, so it takes nothing"
 
     @cached_property
     def _fallen_to(self) -> dict[MessageQueue, str]:

@@ -252,8 +252,8 @@ def _blocked_listener(consumer: ConsumerReports) -> Iterator[Trouble]:
         yield Trouble(own, queues, facts, gravity=age)
     elif not any((status.consumed_per_s or 0) + (status.failed_per_s or 0) > 0 for status in statuses):
         raise AnotherLookNeeded(
-            f"{consumer.client_id} has had messages for less than {BLOCKED_S} s, and no sample shows that a "
-            "call of its listener ended",
+            f"{consumer.client_id} has had messages for less than {BLOCKED_S} s, and no sample shows the "
+            "end of a listener call",
             after_ms=evidence.BLOCKED_MS,
         )
 
@@ -267,12 +267,12 @@ def _not_pulled_just_now(consumer: ConsumerReports, queues: tuple[MessageQueue, 
     waits = (ms for ms, look in looks if any(q in look and consumer.waiting(look[q]) for q in queues))
     lasted = max(waits, default=0)
     if lasted >= needed:
-        stuck = f"seconds between samples in which no call of its listener ended at {own}"
+        stuck = f"seconds in which no listener call of {own} ended"
         return consumer.seen(stuck, lasted // 1000, needed // 1000)
     if (old := _old_messages(consumer)) is not None:
         return old
     raise AnotherLookNeeded(
-        f"{shown}: needs {needed // 1000} s between samples in which no call ends, got {lasted // 1000} s",
+        f"{shown}: needs {needed // 1000} s between samples without the end of a call, got {lasted // 1000} s",
         after_ms=needed - lasted,
         needed_ms=needed,
         suspect=own,
@@ -369,10 +369,10 @@ def _standing_head(consumer: ConsumerReports, item: ProcessQueue) -> Iterator[Tr
             after_ms=max(needed - lasted, 0) or None,
             needed_ms=needed,
         )
-    unfinished = f"seconds for which offset {first} of {name} is not finished at {own}"
+    unfinished = f"seconds for which {own} has not finished offset {first} of {name}"
     facts = (
         consumer.seen(unfinished, lasted // 1000, needed // 1000),
-        consumer.seen(f"messages of {name} after it that {own} has", waiting - 1),
+        consumer.seen(f"later messages of {name} in the process queue of {own}", waiting - 1),
     )
     yield Trouble(
         own,

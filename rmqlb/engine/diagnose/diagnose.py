@@ -227,17 +227,17 @@ def must_be_earlier(
         then, others = _taken_at(look, names), _brokers(look)
         if others and brokers_now and not others & brokers_now:
             problem = f"it has broker {min(others)}, {now.endpoint} has {min(brokers_now)}"
-            raise DataError(f"{which} is of another cluster: {problem}", code="not-earlier")
+            raise DataError(f"{which} belongs to another cluster: {problem}", code="not-earlier")
         if not any(name in look.groups for name in names):
             problem = f"{which} does not have group {next(iter(names))}"
             raise DataError(problem, hint="name a snapshot that has the group", code="group-not-found")
         if then is None or at is None:
             where = which if then is None else now.endpoint
-            problem = f"{where} does not say when it was taken, so the order of the samples is unknown"
+            problem = f"{where} does not report when it was taken, so the order of the samples is unknown"
             raise DataError(problem, code="not-earlier")
         if then >= at:
             problem = f"it was taken at {utc_text(then)}, {now.endpoint} at {utc_text(at)}"
-            hint = "-s names the last snapshot, --earlier those before it"
+            hint = "pass the latest snapshot with -s, and earlier ones with --earlier"
             raise DataError(f"{which} is not earlier: {problem}", hint=hint, code="not-earlier")
         times.append((then, look))
     return tuple(look for _, look in sorted(times, key=lambda each: each[0]))

@@ -48,10 +48,10 @@ def _hint(text: str, needs: str) -> Hint:
     return hint
 
 
-_OF_BROKERS, _OF_CONSUMERS = "answers from its brokers", "answers from its consumers"
+_OF_BROKERS, _OF_CONSUMERS = "answers from the brokers", "answers from the consumers"
 ASK_BROKERS = _hint("diagnose again when that broker answers, from a machine that can reach it", _OF_BROKERS)
 MAKE_EVIDENCE = _hint("make the snapshot with fetch-routes --evidence", "fetch-routes --evidence")
-ASK_CONSUMERS = _hint("diagnose again; if it still does not answer, check its process", _OF_CONSUMERS)
+ASK_CONSUMERS = _hint("diagnose again; if the consumer still does not answer, check its process", _OF_CONSUMERS)
 ASK_OTHERWISE = _hint(
     "clients in some languages report less than Java clients; read that consumer's log", _OF_CONSUMERS
 )
@@ -229,7 +229,7 @@ class GroupEvidence(Struct, dict=True, eq=False):
     @cached_property
     def routes(self) -> tuple[TopicRouteData, ...]:
         for why in self.facts.unknown_routes.values():
-            raise DataError(why.message, hint="diagnose again with the route of that topic")
+            raise DataError(why.message, hint="diagnose with the route of that topic")
         if not self.topics:
             raise DataError("it subscribes to no topic")
         return tuple(self.facts.snapshot.routes[topic].route for topic in self.topics)
@@ -331,7 +331,7 @@ class Clock(Struct, frozen=True):
             return False
         if self.least > DIFFER_MS:
             problem = f"the clock of {self.client_id} is at least {self.least // 1000} s ahead of this computer's"
-            raise DataError(problem, hint="synchronize the clocks (NTP), then diagnose again")
+            raise DataError(problem, hint="synchronise the clocks (NTP), then diagnose again")
         if by_ours <= ms:
             return False
         raise AnotherLookNeeded(f"the clock of {self.client_id} may be behind this computer's: unknown")

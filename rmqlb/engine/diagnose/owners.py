@@ -139,7 +139,7 @@ def no_read_queues(case: Case) -> Iterator[GroupFinding]:
                 ],
             )
     for why in case.facts.unknown_routes.values():
-        raise DataError(why.message, hint="diagnose again with the route of that topic")
+        raise DataError(why.message, hint="diagnose with the route of that topic")
 
 
 @rule("unassigned-queues")

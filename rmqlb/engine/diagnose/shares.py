@@ -107,7 +107,7 @@ def stale_connections(case: Case) -> Iterator[GroupFinding]:
             consumers={client_id for _, client_id, _ in channels},
             facts=facts,
             meaning="a broker still lists broken connections",
-            remedy=f"Wait {FORGETS_MS // 1000} s: the broker drops silent connections. If they stay, look for "
+            remedy=f"Wait {FORGETS_MS // 1000} s: the broker drops silent connections. If they remain, look for "
             "processes that share the client ID.",
         )
     ghosts = sort_client_ids(case.ghosts & case.processes.keys())

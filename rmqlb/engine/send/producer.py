@@ -221,7 +221,7 @@ def no_queues(route: TopicRouteData) -> DataError:
         text = f"topic {route.topic}: every broker with a queue for producers is excluded"
         return DataError(text, code="no-writable-queue")
     text = f"topic {route.topic} has no queue that a producer could write to: every send fails"
-    hint = "look at its brokers with show-route: a queue needs a writable broker with a master"
+    hint = "check its brokers with show-route: a queue needs a writable broker with a master"
     return DataError(text, hint=hint, code="no-writable-queue")
 
 

@@ -154,6 +154,6 @@ def sdk(text: str) -> ChosenSdk:
     match = _VERSION.fullmatch(version)
     if match is None:
         known = ", ".join(f"{name}@{profile.mirrors}" for profile in stretches)
-        raise UsageError(f"{text[:60]}: not a version of {name}", hint=f"known are {known}")
+        raise UsageError(f"{text[:60]}: not a version of {name}", hint=f"known versions: {known}")
     wanted = int(match[1]), int(match[2]), int(match[3] or 0)
     return ChosenSdk(next(profile for profile in stretches if wanted >= profile.since), text, assumed=True)

@@ -155,7 +155,7 @@ def awaited_us(scenario: ReceiveScenario) -> int:
 
 
 def is_refused(scenario: ReceiveScenario) -> bool:
-    """Whether the Proxy refuses each receive, since its deadline comes before the shortest await.
+    """Whether the Proxy refuses each receive, because its deadline comes before the shortest await.
 
     The Proxy counts the remaining time in whole milliseconds, after the way there (`ILLEGAL_POLLING_TIME`).
 

@@ -321,8 +321,8 @@ def heirs_on_rings(id_sets: Sequence[Sequence[str]], queues: int, virtual_nodes:
     steps = max(consumers * virtual_nodes, consumers * queues, (losses + 1) * queues)
     if steps * len(id_sets) > _MOST_STEPS:
         sets = f"{len(id_sets)} sets of {consumers} client IDs with {virtual_nodes} entries each on the ring"
-        text = f"of CONSISTENT_HASH, {queues} queues and {losses} lost consumers are too many to look at"
-        hint = f"with --set id-sets={max(_MOST_STEPS // steps, 1)} they are not"
+        text = f"of CONSISTENT_HASH, {queues} queues and {losses} lost consumers are too many combinations to try"
+        hint = f"reduce them with --set id-sets={max(_MOST_STEPS // steps, 1)}"
         raise UsageError(f"{sets} {text}", hint=hint, code="ring-too-large")
 
     @cache
@@ -359,9 +359,9 @@ def future_ids(strategy: str, settings: Settings, question: SizeQuestion, number
     machines = sorted({host(client_id) for client_id in question.present})
     looks = next((name for name in names if name in RULES and RULES[name].decides in ("machine", "name")), None)
     if looks is not None and looks != "CONFIG" and not machines:
-        text = f"{looks} looks at the machines of consumers, and those of future ones are taken from the present ones"
+        text = f"{looks} uses the machines of consumers; rmqlb takes those of future consumers from current ones"
         hint = "use a source that has the consumers of the group, or compare other strategies"
-        raise DataError(f"{text}: none is known", hint=hint, code="consumers-unknown")
+        raise DataError(f"{text}: no machine is known", hint=hint, code="consumers-unknown")
     first = sort_client_ids(question.present) if question.subscribed else []
     found = []
     for trial in range(question.trials):
@@ -382,8 +382,8 @@ def future_hosts(question: SizeQuestion) -> list[str]:
     """
     now = [host(client_id) for client_id in sort_client_ids(question.present)]
     if not now or not all("@" in client_id for client_id in question.present):
-        text = "the loss of a host: on which hosts the consumers run is unknown"
-        hint = "use a source that has the consumers of the group, or give the number that is lost: --survive K"
+        text = "the loss of a host: the hosts of the consumers are unknown"
+        hint = "use a source that has the consumers of the group, or pass the number of lost consumers with --survive K"
         raise DataError(text, hint=hint, code="consumers-unknown")
     turns = sorted(range(len(now)), key=lambda place: (now[:place].count(now[place]), place))
     one_round = now if question.subscribed else [now[place] for place in turns]

@@ -29,7 +29,7 @@ Document = TypeVar("Document")
 MOST_BROKERS = 20_000  # of one route
 _MQ_TEXT = r"(?s)MessageQueue \[topic=(.*), brokerName=(.*), queueId=(-?[0-9]{1,18})\]"
 _MILLISECONDS = r"[0-9]{1,18}"
-_TOO_DEEP = f"nested deeper than {MAX_DEPTH}"
+_TOO_DEEP = f"nested deeper than {MAX_DEPTH} levels"
 
 
 class CamelStruct(msgspec.Struct, rename="camel", frozen=True):
@@ -240,7 +240,7 @@ def parse_document(body: bytes, where: str) -> object:
 
 def open_envelope(value: Mapping[object, object], where: str) -> object:
     if value.get("status") != 0:
-        raise DocumentError(f"{where}: the Dashboard answered an error: {first_line(value.get('errMsg'))}")
+        raise DocumentError(f"{where}: the Dashboard returned an error: {first_line(value.get('errMsg'))}")
     return value["data"]
 
 
@@ -269,7 +269,7 @@ def parse_route(document: str | bytes | Mapping[str, object], topic: str) -> Top
         UsageError: the topic's name is not a text.
     """
     if not isinstance(topic, str):
-        raise UsageError(f"the topic is of type {type(topic).__name__}: its name is needed")
+        raise UsageError(f"the topic is of type {type(topic).__name__}: expected its name")
     where = f"route of {topic}"
     value: object = document
     if isinstance(document, str | bytes):
@@ -278,7 +278,7 @@ def parse_route(document: str | bytes | Mapping[str, object], topic: str) -> Top
     if isinstance(value, dict) and {"status", "data"} <= value.keys():
         value = open_envelope(value, where)
     if not is_route(value):
-        raise DocumentError(f"{where}: neither queueDatas nor brokerDatas is in it")
+        raise DocumentError(f"{where}: queueDatas and brokerDatas are both missing")
     return route(convert(value, RouteDocument, where), topic)
 
 

@@ -178,7 +178,7 @@ def _check_version(version: object, where: str) -> None:
         problem = f"the snapshot's formatVersion is {str(version)[:40]!r}"
         raise DocumentError(f"{where}: {problem}", hint=f"write {FORMAT_VERSION!r}")
     if int(major) > int(FORMAT_VERSION.partition(".")[0]):
-        problem = f"snapshot format {version} is newer than this program reads ({FORMAT_VERSION})"
+        problem = f"snapshot format {version} is too new: this rmqlb reads up to {FORMAT_VERSION}"
         raise DocumentError(f"{where}: {problem}", hint="use a newer rmqlb", code="newer-format")
 
 

@@ -153,7 +153,7 @@ last_throws = by_rule(lambda queue, own, _, size: queue % size == own if own + 1
     (rounds_down, {"custom-unassigned": "leaves 2 queues (first broker-a:6 of T) unassigned: no consumer reads them"}),
     (first_to_all, {"custom-duplicate-owners": "gives 1 queue (broker-a:0 of T) to several consumers, which all read it"}),
     # What the one that throws does not take, it may hold: that is not unassigned.
-    (last_throws, {"custom-throws": "throws for 1 of 3 consumers, which keep what they hold; first 10.0.0.9@1: ZeroDivisionError"}),
+    (last_throws, {"custom-throws": "throws for 1 of 3 consumers, which keep their queues; first 10.0.0.9@1: ZeroDivisionError"}),
 ])  # fmt: skip
 def test_what_a_strategy_does_wrong_is_named(strategy: Any, found: dict[str, str]) -> None:
     told = codes(strategy)

@@ -75,11 +75,11 @@ def failing(*arguments: Any, **given: Any) -> dict[str, Any]:
     (ENDLESS | {"latencies": {"a": NOTHING}}, "have no end within a duration"),
     (ENDLESS | failing(replace(REFUSED, cost_us=0)), "have no end within a duration"),
     ({"mode": "async", "rate": Fraction(1), "selector": Selector("hash")}, "for SYNC sends, not for ASYNC"),
-    ({"mode": "async"}, "mode async needs a rate: its threads wait for nothing"),
+    ({"mode": "async"}, "mode async needs a rate, because its threads do not wait for answers"),
     ({"selector": Selector("hash", queue=MessageQueue("T", "a", 0))}, "kind queue needs a queue, and no oth"),
     ({"start_at": 1}, "start_at is 1: the producer's list has 1 queues, 0 to 0"),
     ({"latency_max": (5, 5, 6), "not_available_duration": (1, 2)}, "3 thresholds of latency and 2 isolations"),
-    ({"latency_max": (5, 6), "not_available_duration": (2, 1)}, "2, 1: thresholds and isolations must rise"),
+    ({"latency_max": (5, 6), "not_available_duration": (2, 1)}, "2, 1: latency thresholds and isolation times must increase"),
 ])  # fmt: skip
 def test_numbers_that_make_no_sense_are_refused(settings: dict[str, Any], complaint: str) -> None:
     with pytest.raises(UsageError, match=complaint):
