@@ -61,8 +61,8 @@ class SdkUse(Struct, frozen=True, rename="camel"):
     library: Annotated[str, "its repository"]
     mirrors: Annotated[str, "the version whose rules are taken"]
     since: Annotated[str, "the oldest version that has the same rules"]
-    vectors: Annotated[int, "answers of the library itself that the rules are held to"]
-    live: Annotated[bool, "running groups of it are held to predictions too"]
+    vectors: Annotated[int, "answers of the library itself with which the rules are tested"]
+    live: Annotated[bool, "running groups of it are compared with predictions too"]
     consumers: Annotated[int, "how many consumers run it"]
     assumed: Annotated[int, "consumers whose library or its rules are unknown: this is the nearest"]
 

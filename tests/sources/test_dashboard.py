@@ -272,7 +272,7 @@ def test_a_login_is_sent_once_where_it_is_asked_for_and_without_credentials_is_a
     assert (replay.posted, replay.asked) == ([], [f"GET {ROUTE}?topic=Skewed"])
     with dashboard(asking_login()) as replay:
         error = error_of(replay.url, SKEWED)
-    assert (error.code, error.message) == ("login-needed", f"{replay.url} asks for a login")
+    assert (error.code, error.message) == ("login-needed", f"{replay.url} needs a login")
     assert (
         error.hint == "pass the user with --user or in the URL, the password in RMQLB_PASSWORD or with --password-file"
     )
@@ -422,8 +422,8 @@ LASTING: list[tuple[Fault, bool, str]] = [
     (data(b'"\xff"}'), True, "not JSON: it is not UTF-8 text"),
     (server.giving(HTML, headers={"Content-Type": "text/html"}), True, "an HTML page instead of JSON"),
     (data(b"[" * 100_000), True, "not JSON: nested deeper than 256 levels"),
-    (server.giving(b"[1]"), True, "not a Dashboard's answer"),
-    (server.giving(b'{"status":"UP"}'), True, "not a Dashboard's answer"),
+    (server.giving(b"[1]"), True, "not an answer of a Dashboard"),
+    (server.giving(b'{"status":"UP"}'), True, "not an answer of a Dashboard"),
     (server.giving(server.failure("java.lang.IllegalStateException: boom\n\tat a.b")), False, "boom"),
     (server.giving(b'{"status":-1,"data":null,"errMsg":null}'), False, "no reason given"),
     (server.giving(b"", 401), False, "refused (HTTP 401)"),

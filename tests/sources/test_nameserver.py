@@ -196,12 +196,12 @@ def test_members_of_each_broker_are_kept_apart_and_a_silent_broker_is_noted(brok
 def test_an_unknown_group_gets_a_did_you_mean(brokers: tuple[Replay, ...]) -> None:
     with pytest.raises(DataError) as raised:
         fetch(Wanted(group="order-sv"), *brokers)
-    assert raised.value.message == f"group order-sv is not known at rocketmq://{brokers[0].address}"
+    assert raised.value.message == f"group order-sv is unknown at rocketmq://{brokers[0].address}"
     assert raised.value.hint == "did you mean order-svc?"
 
 
-SECRET_KEY_HINT = "is the secret key (RMQLB_SECRET_KEY, --secret-key-file) that of access key reader?"
-RIGHTS_HINT = "access key reader is known and may not read this: its rights are set at the cluster"
+SECRET_KEY_HINT = "does the secret key (RMQLB_SECRET_KEY, --secret-key-file) belong to access key reader?"
+RIGHTS_HINT = "access key reader is valid, but has no permission to read this: grant it at the cluster"
 KEY_HINT = "is reader the right access key, and is it enabled at the cluster?"
 _4, _5 = "org.apache.rocketmq.acl.common.AclException: ", "org.apache.rocketmq.auth."
 REFUSALS = {

@@ -239,7 +239,7 @@ def test_no_request_begins_or_lasts_beyond_the_deadline() -> None:
         source = LiveSource(reads([good.address], (good, mute), timeout=20, deadline=deadline), deadline=deadline)
         snapshot = source.fetch(ALL)
     reasons = {part.reason.split(": ")[-1] for part in snapshot.unread if part.no_answer}
-    assert reasons & {f"{what} within the 0.3 s of the deadline" for what in ("no answer", "not asked")}
+    assert reasons & {f"{what} within the 0.3 s of the deadline" for what in ("no answer", "not requested")}
     assert len(mute.requests) == 1
 
 

@@ -198,7 +198,7 @@ def test_what_is_no_place_is_refused_without_being_shown() -> None:
     for kind, name in (*places, ("keyring", "https://h/x/me")):
         place = secret_place(f"{kind}:{name}", WHERE)
         assert (place.kind, place.name, str(place)) == (kind, name, f"{kind}:{name}")
-    hint = "say where it is: file:PATH, env:NAME or keyring:SERVICE/USER"
+    hint = "write where the secret is: file:PATH, env:NAME or keyring:SERVICE/USER"
     for text in (CANARY, f"pass:{CANARY}", "file:", "env:", f"env:{CANARY}", "keyring:rmqlb", "keyring:/me", "keyring:a/", ""):  # fmt: skip
         assert problem(text) == ("not a location of a secret", hint)
 

@@ -319,7 +319,7 @@ def test_what_does_not_end_is_given_up_and_not_asked_again(fault: Fault) -> None
     with talking(replay := Replay(faults={"*": fault}), SOON) as opened:
         error = failure(opened, replay.address)
         assert error.message.endswith(NOT_IN_TIME)
-        assert ("never sent" in (error.hint or "")) == (fault is server.with_wrong_opaque)
+        assert ("did not send" in (error.hint or "")) == (fault is server.with_wrong_opaque)
         assert (len(replay.requests), replay.connections) == (1, 1)
         del replay.faults["*"]
         assert opened.call(replay.address, ROUTE).body == answer_body(replay, ROUTE)

@@ -40,7 +40,7 @@ class BrokerDataDocument(CamelStruct, frozen=True):
     """A broker's addresses."""
 
     broker_name: Annotated[str, "the broker"]
-    cluster: Annotated[str | None, "the cluster that it names itself after"] = None
+    cluster: Annotated[str | None, "its cluster"] = None
     broker_addrs: Annotated[dict[int, str] | None, "broker id → address; 0 is the master"] = None
     enable_acting_master: Annotated[bool, "a slave may act as master"] = False
     zone_name: Annotated[str | None, "its zone, where it has one"] = None
@@ -53,7 +53,7 @@ class RouteDocument(CamelStruct, frozen=True):
     broker_datas: Annotated[list[BrokerDataDocument] | None, "broker by broker, its addresses"] = None
     order_topic_conf: Annotated[str | None, "the order configuration, where there is one"] = None
     topic_queue_mapping_by_broker: Annotated[
-        dict[str, TopicQueueMappingInfo] | None, "of a static topic: broker name → its mapping"
+        dict[str, TopicQueueMappingInfo] | None, "for a static topic: broker name → its mapping"
     ] = None
 
     def __post_init__(self) -> None:
