@@ -42,13 +42,13 @@ def require(value: object, hint: Any, name: str) -> None:
     """Refuse a value that does not match an annotation, or a Struct's field annotations (raises UsageError)."""
     if (wrong := _wrong(value, hint, name)) is not None:
         path, found, expected, remedy = wrong
-        raise UsageError(f"{path} is {shown(found)}: expected {expected}", hint=remedy)
+        raise UsageError(f"{path} is {shown(found)}: {expected} is needed", hint=remedy)
 
 
 def items(values: object, kind: type[_Item], name: str, most: int) -> list[_Item]:
     """The elements of any iterable except text (raises UsageError)."""
     if isinstance(values, str | bytes | bytearray | Mapping) or not isinstance(values, Iterable):
-        raise UsageError(f"{name} is {shown(values)}: expected a list of {_word(kind)}")
+        raise UsageError(f"{name} is {shown(values)}: a list of {_word(kind)} is needed")
     found = list(islice(values, most + 1))
     if len(found) > most:
         raise UsageError(f"{name} has more than {most} elements")

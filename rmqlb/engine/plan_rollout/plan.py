@@ -280,7 +280,7 @@ def rollout_findings(
         if several + none > known.anyway:
             others = len(set(rollout.members.client_ids)) - len(rollout.client_ids)
             queues = f"{counted(several, 'queue')} with duplicate owners, {counted(none, 'queue')} unassigned"
-            text = f"{others} keep their strategy, so the group stays mixed: {queues}"
+            text = f"consumers that keep their strategy: {others}; so the group stays mixed: {queues}"
             yield Finding("stays-mixed", text)
     elif anyway:
         yield _misassigned_anyway(anyway, "before and after the restart; the times of each choice include them")

@@ -119,9 +119,9 @@ ZONES = Settings(broker_zones="(.)", client_zones="(.)")
 PIN = Settings(hosts=frozenset({"h"}))
 BLOCKS = ("0..2 of consumer 0", "3..5 of consumer 1", "6..7 of consumer 2")
 SECOND = "goes to consumer 1, the second process with the ID x, which takes the share of the first one"
-SECOND_BLOCK = "consumer 1, the second process with the ID x, which takes the share of the first one block"
+SECOND_BLOCK = "consumer 1, the second process with the ID x, which takes the block of the first one"
 BEHIND = "consumer 1 of 2 (counted from 0), and only 1 queues"
-OWN, SHARED = "zone p has consumers of its own", "zone q has no consumer, all share it"
+OWN, SHARED = "zone p has consumers of its own", "zone q has no consumer, so all consumers share it"
 
 
 @every_case(("strategy", "mqs", "ids", "settings", "reasons"), [
@@ -136,8 +136,8 @@ OWN, SHARED = "zone p has consumers of its own", "zone q has no consumer, all sh
         Settings(consumer_idcs=frozenset({"r", "s"})),
         [
             *(f"queue {n} of the listed rooms is in block {n // 3} of 3 queues" for n in range(9)),
-            "queue 9 of the listed rooms is left over, for consumer 0",
-            "queue 10 of the listed rooms is left over, for consumer 1",
+            "queue 9 of the listed rooms is part of the remainder, for consumer 0",
+            "queue 10 of the listed rooms is part of the remainder, for consumer 1",
             "the broker's name is not ROOM@NAME",
             "room t is not listed",
         ],
@@ -165,7 +165,7 @@ OWN, SHARED = "zone p has consumers of its own", "zone q has no consumer, all sh
     ),
     ("CONSISTENT_HASH", queues(3, "a")[2:], "x y", Settings(virtual_nodes=0), ["hash 3766250058, and the ring is empty"]),
     ("CONFIG", queues(1), "x y", Settings(config=[]), ["by configuration"]),
-    ("PIN_OVER_ALL", queues(3), "x y", Settings(hosts=frozenset({"x"})), [*(f"among all 2 consumers: queue {n} is in block 0..1 of consumer 0" for n in (0, 1)), "among all 2 consumers: queue 2 is in block 2..2 of consumer 1; y is not on a chosen machine, and takes nothing"]),
+    ("PIN_OVER_ALL", queues(3), "x y", Settings(hosts=frozenset({"x"})), [*(f"among all 2 consumers: queue {n} is in block 0..1 of consumer 0" for n in (0, 1)), "among all 2 consumers: queue 2 is in block 2..2 of consumer 1; y is not on a chosen machine, so it takes nothing"]),
 ])  # fmt: skip
 def test_each_queue_has_its_reason(
     strategy: str, mqs: list[MessageQueue], ids: str, settings: Settings, reasons: list[str]

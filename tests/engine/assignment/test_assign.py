@@ -65,8 +65,8 @@ def test_a_member_behind_one_whose_client_throws_has_its_share() -> None:
 
 
 @every_case(("ids", "strategy", "settings", "error", "hint"), [
-    ("x x", "MACHINE_ROOM_NEARBY", Settings(broker_zones={}), "topic T: Machine room is null", "say with --strategy"),
-    ("x", "MACHINE_ROOM_NEARBY", Settings(), "machineRoomResolver is null", "say with --strategy-option broker-zone"),
+    ("x x", "MACHINE_ROOM_NEARBY", Settings(broker_zones={}), "topic T: Machine room is null", "pass the settings of MACHINE_ROOM"),
+    ("x", "MACHINE_ROOM_NEARBY", Settings(), "machineRoomResolver is null", "pass the settings of MACHINE_ROOM_NEARBY"),
     ("x", "CONSISTENT_HASH", Settings(virtual_nodes=-1), "illegal virtualNodeCnt :-1", "CONSISTENT_HASH cannot run"),
 ])  # fmt: skip
 def test_no_assignment_if_all_clients_throw(ids: str, strategy: str, settings: Settings, error: str, hint: str) -> None:
@@ -229,7 +229,7 @@ def test_a_retry_topic_is_pulled_whatever_the_mode_is(listed: tuple[str, ...], n
 def test_brokers_have_two_strategies(strategy: str) -> None:
     asked = brokers.AskedBroker("broker-a", ("x", "y"), "POP", 0)
     assert brokers.query_assignment(asked, strategy, "T", queues(4), ["x", "y"]) == {"x": None, "y": None}
-    with pytest.raises(UsageError, match="brokers have AVG and AVG_BY_CIRCLE only"):
+    with pytest.raises(UsageError, match="brokers have only AVG and AVG_BY_CIRCLE"):
         assign_pop(strategy, queues(1), ["x"], 1)
 
 
@@ -347,7 +347,7 @@ def test_an_answer_that_is_not_the_predicted_one_is_shown_and_found() -> None:
         "2 of 2 answers of brokers differ from the prediction; the first is a for x, topic T: answered a:0, predicted a:0, a:1"
     )
     assert mismatch.consumers == ("x", "y")
-    assert missing.message == "what brokers assign: 2 questions of 4 without an answer"
+    assert missing.message == "assignments by brokers: 2 requests of 4 without an answer"
 
 
 def test_by_pop_any_share_that_brokers_have_may_be_the_one() -> None:
@@ -433,7 +433,7 @@ def test_a_group_that_pulls_nothing_does_not_rebalance() -> None:
 @every_case(("seen", "words"), [
     (group("a", message_model="BROADCASTING"), "is BROADCASTING: every consumer reads every queue"),
     (group("host@124@1@abc12z host@123@0@abc12z"), r"look like gRPC clients \(host@123@0@abc12z\)"),
-    (ConsumerGroup("g", HERE), "the consumers of group g are not in a test"),
+    (ConsumerGroup("g", HERE), "a test does not report the consumers of group g"),
 ])  # fmt: skip
 def test_a_group_whose_clients_own_no_queues_gets_no_plan(seen: ConsumerGroup, words: str) -> None:
     with pytest.raises(DataError, match=words):
@@ -516,7 +516,7 @@ def test_nobody_is_offline_who_may_be_behind_a_proxy() -> None:
     assert [consumers.is_surely_offline(each) for each in (asked, unlisted(), both)] == [True, False, False]
     with pytest.raises(DataError) as raised:
         consumers.must_be_listed(unlisted(polling_num=2, proxies=(empty,)))
-    assert raised.value.hint == "give each Proxy with --proxy; Proxy p:1 lists no consumer of it"
+    assert raised.value.hint == "pass each Proxy with --proxy; Proxy p:1 lists no consumer of the group"
 
 
 @every_case(("seen", "codes"), [
@@ -594,7 +594,7 @@ def test_a_class_or_settings_that_only_the_application_knows_are_not_guessed() -
         seen = group("a b", reports={"a": AVG, "b": java_class})
         run = detect.detect_strategy(None, seen, [route(x=4)], Members(("a", "b"), "AVG")).run_by_members
         detect.must_be_set(run, known)
-        with pytest.raises(DataError, match=f"whose settings are not known \\({options} says them"):
+        with pytest.raises(DataError, match=f"but its settings are unknown \\(pass {options}"):
             detect.must_be_set(run, Settings())
 
 
