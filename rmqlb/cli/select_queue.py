@@ -29,7 +29,7 @@ class KeyOptions(Options):
         "Broker to add at the end of the route. Queue counts default to those of the other brokers.",
     )
     remove_broker: Texts = _change("NAME", "Broker to remove from the route.")
-    write_queues: Texts = _change("[BROKER=]N", "Number of write queues on each broker, or on BROKER.")
+    write_queues: Texts = _change("[BROKER=]N", "Write queues per broker, or of BROKER only.")
 
 
 @command(without=("proxy",))

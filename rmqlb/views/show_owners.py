@@ -222,7 +222,7 @@ def _pop_verdict(report: OwnersReport) -> Iterator[str]:
         likely = "probably " if report.hidden == "likely" else ""
         yield f"its consumers are {likely}behind a Proxy, not visible here; {lag}"
         return
-    yield f"{'behind a Proxy' if report.by_proxy else 'consumes by POP'}, no consumer owns a queue"
+    yield f"{'behind a Proxy' if report.by_proxy else 'consumes by POP'}, so no consumer owns a queue"
     topics = report.pop_topics
     queues = [queue for topic in topics for queue in topic.queues or ()]
     silent = [topic.topic for topic in topics if topic.queues is None]

@@ -244,7 +244,7 @@ def test_offsets_and_lag_of_a_group_behind_a_proxy_are_shown(tmp_path: Path) -> 
             for option, value in (("--strategy", "AVG"), ("--pop-share", "1")):
                 failed = error_of(run("show-owners", *source, option, value).stderr)
                 assert failed.message == (
-                    f"{option}: no strategy decides who reads a queue of group grpc-svc, because its consumers are "
+                    f"{option}: no strategy decides the owners of queues in group grpc-svc: its consumers are "
                     "behind a Proxy"
                 )
 

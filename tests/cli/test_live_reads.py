@@ -112,7 +112,7 @@ def test_a_check_of_a_cluster_with_gaps_is_incomplete_and_says_where(servers: Se
     code, data = checked(f"rules: [{group}, {topics}]", servers)
     assert code == ExitCode.DATA
     assert {one["name"]: one["why"] for one in data["incomplete"]} == {
-        "order-svc": "the route of topic Skewed is not known: it is listed, but has no route",
+        "order-svc": "the route of topic Skewed is unknown: it is listed, but has no route",
         "Skewed": "its route could not be read: it is listed, but has no route",
     }
     assert [rule["passed"] for rule in data["rules"]] == [0, 1]

@@ -25,8 +25,8 @@ class ChangeOptions(SettingsOptions):
     )
     remove_brokers: Texts = _route("--remove-broker NAME", "Broker to remove from the route.")
     remove_masters: Texts = setting("remove-master")
-    read_queues: Texts = _route("[BROKER=]N", "Number of read queues on each broker, or on BROKER.")
-    write_queues: Texts = _route("[BROKER=]N", "Number of write queues on each broker, or on BROKER.")
+    read_queues: Texts = _route("[BROKER=]N", "Read queues per broker, or of BROKER only.")
+    write_queues: Texts = _route("[BROKER=]N", "Write queues per broker, or of BROKER only.")
 
     def arguments(self) -> dict[str, Any]:
         from rmqlb.verbs import parse

@@ -117,7 +117,7 @@ class GroupOptions(SomeGroupsOnTopics):
     )
     sdk: Texts = about(
         "[ID=]java|go|cpp",
-        "Client library of all consumers or of one ID; default: as reported, or java; repeatable.",
+        "Client library of all consumers, or of one; default: as reported, or java; repeatable.",
     )
 
     def arguments(self) -> dict[str, Any]:

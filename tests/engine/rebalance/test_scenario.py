@@ -364,7 +364,7 @@ def test_every_figure_is_in_its_unit_and_of_trials_what_95_of_100_do_not_exceed(
         assert tried(f"total-gap-ms{spread}>0", trials(total_gap_ms=(1000, 2000, 3000))) == (value, True)
     with pytest.raises(UsageError, match="needs many trials"):
         tried("total-gap-ms[p95]>0")
-    with pytest.raises(UsageError, match="what is mean"):
+    with pytest.raises(UsageError, match="unknown spread mean"):
         tried("total-gap-ms[mean]>0", trials(total_gap_ms=(1, 2, 3)))
     found = summarise([replace(FIGURES, taken=number) for number in range(1, 101)]).figures.taken
     assert (found.p50, found.p95, found.max, found.max_trial) == (50, 95, 100, 99)

@@ -76,9 +76,9 @@ def failing(*arguments: Any, **given: Any) -> dict[str, Any]:
     (ENDLESS | failing(replace(REFUSED, cost_us=0)), "a duration never ends"),
     ({"mode": "async", "rate": Fraction(1), "selector": Selector("hash")}, "for SYNC sends, not for ASYNC"),
     ({"mode": "async"}, "mode async needs a rate, because its threads do not wait for answers"),
-    ({"selector": Selector("hash", queue=MessageQueue("T", "a", 0))}, "kind queue needs a queue, and no oth"),
+    ({"selector": Selector("hash", queue=MessageQueue("T", "a", 0))}, "kind queue takes a queue, and it"),
     ({"start_at": 1}, "start_at is 1: the producer's list has 1 queues, 0 to 0"),
-    ({"latency_max": (5, 5, 6), "not_available_duration": (1, 2)}, "3 thresholds of latency and 2 isolations"),
+    ({"latency_max": (5, 5, 6), "not_available_duration": (1, 2)}, "3 latency thresholds and 2 isolation times"),
     ({"latency_max": (5, 6), "not_available_duration": (2, 1)}, "2, 1: latency thresholds and isolation times must increase"),
 ])  # fmt: skip
 def test_numbers_that_make_no_sense_are_refused(settings: dict[str, Any], complaint: str) -> None:
