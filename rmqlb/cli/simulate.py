@@ -35,7 +35,7 @@ class RebalanceOptions(PictureOptions, ChangeOptions, MemberOptions, GroupsOptio
     events: Texts = _happens(
         "--event 'VERB WHO@TIME'", "Event such as 'leave ID@30s', or @FILE; repeatable. FILE has one event per line."
     )
-    trials: Text = _happens("N", "Number of simulations with different clock phases. They give p50, p95 and max.")
+    trials: Text = _happens("N", "Number of simulations with varied clock phases. They give p50, p95 and max.")
     duration: Text = setting("for")
     all_new: bool = setting("all-new")
     broadcasting: bool = setting("broadcasting")
@@ -150,7 +150,7 @@ class ReceiveOptions(SettingsOptions):
     nameserver_notices: Text = setting("nameserver-notices")
     crash: Texts = _failing("N@TIME", "Crash consumer N (from 1) at TIME; repeatable.")
     target_wait: Text = _arrivals("TIME", "Find how many receives keep waits within TIME.")
-    trials: Text = _arrivals("N", "Number of simulations with different random numbers.")
+    trials: Text = _arrivals("N", "Number of simulations with new random numbers.")
     trace: bool = written.flag("List every message.")
     fail_on: Texts = written("CONDITION", "Exit 3 if a condition holds: 'wait-p95[broker-b]>5s'; repeatable.")
     topic: Text = own("-t TOPIC", "Topic to receive from.", positional="TOPIC")

@@ -62,7 +62,7 @@ def consumer_types(
     assigned = [client_id for client_id in ids if known.get(client_id, usual) == "assign"]
     if assigned:
         text = f"{assigned[0]}{_more(assigned)} assigns queues to itself (assign) and does not rebalance"
-        effect = "brokers still list it, so the others leave it a share, which nobody reads"
+        effect = "brokers still list it, so the others leave it a share, which stays unread"
         findings.append(Finding("assigns-itself", f"{text}: {effect}"))
     return usual, known, tuple(findings)
 
