@@ -284,7 +284,7 @@ def _conflict(head: Snapshots, file: ReadFile, other: str) -> Quarantine:
         position=0,
         other=other,
         code="name-conflict",
-        reason=f"another cluster is called {head.cluster}, with other brokers: {other}; name one with cluster=NAME",
+        reason=f"another cluster is named {head.cluster} too, with other brokers: {other}; rename one: cluster=NAME",
         version=__version__,
     )
 

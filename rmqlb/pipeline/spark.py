@@ -170,7 +170,7 @@ _OWNED = {
     "spark.remote": "rmqlb does not use Spark Connect",
     "spark.submit.deployMode": "rmqlb runs the driver itself; for a driver elsewhere use spark-submit",
     "spark.sql.session.timeZone": "rmqlb's tables are in UTC",
-    "spark.sql.ansi.enabled": "rmqlb's steps count on an overflow being an error",
+    "spark.sql.ansi.enabled": "rmqlb's steps require that an overflow is an error",
 }
 _RESULTS = {"spark.sql.session.timeZone": "UTC", "spark.sql.ansi.enabled": "true"}
 _STOP_SECONDS = 15.0

@@ -293,13 +293,13 @@ DENIED = 'AccessControlException: Permission denied: user=ops, access=WRITE, ino
 @every_case(("words", "kind", "message"), [
     ("java.lang.OutOfMemoryError: Java heap space", RmqlbError, "Spark ran out of memory: Java heap space"),
     ("org.apache.spark.memory.SparkOutOfMemoryError: Java heap space", RmqlbError, "Spark ran out of memory: Java heap space"),
-    ("java.net.UnknownHostException: no.invalid", EndpointError, "no.invalid: there is no host of this name"),
+    ("java.net.UnknownHostException: no.invalid", EndpointError, "no.invalid: there is no host with this name"),
     (f"{STAGED}: getFileStatus on s3a://b: S3Exception: null", UsageError, "s3a://b/wh: permission denied"),
     ("java.nio.file.AccessDeniedException: /data/wh", UsageError, "/data/wh: permission denied"),
-    (f"{STAGED} NoAuthWithAWSException: {NO_KEY}", EndpointError, "the storage does not accept the credentials, or there are none"),
+    (f"{STAGED} NoAuthWithAWSException: {NO_KEY}", EndpointError, "the storage rejects the credentials, or there are none"),
     (DENIED, UsageError, "/wh: user ops has no permission to WRITE"),
     ("NoSuchBucketException: The specified bucket does not exist", DataError, "there is no such bucket"),
-    ('UnsupportedFileSystemException: No FileSystem for scheme "foo"', UsageError, "Spark knows no storage with the scheme foo"),
+    ('UnsupportedFileSystemException: No FileSystem for scheme "foo"', UsageError, "Spark has no storage for the scheme foo"),
 ])  # fmt: skip
 def test_what_java_says_is_one_line(words: str, kind: type[RmqlbError], message: str) -> None:
     error = plain_error(PySparkRuntimeError(f"An error occurred.\nCaused by: {words}\n\tat x.Y"), "spark.log")

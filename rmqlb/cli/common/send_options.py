@@ -56,9 +56,7 @@ class SendOptions(SettingsOptions):
         "latency-fault|clients|sdks",
         "Variants to compare side by side; repeatable. These are latency fault off and on, Java's versions, or SDKs.",
     )
-    trials: Text = _load(
-        "N", "Number of simulations with new random numbers. The result has confidence intervals."
-    )
+    trials: Text = _load("N", "Number of simulations with new random numbers. The result has confidence intervals.")
     trace: bool = written.flag("List every attempt and lost message; -o jsonl streams them.")
     fail_on: Texts = written("CONDITION", "Exit 3 if a condition holds: 'lost>0', 'share[broker-a]>60%'; repeatable.")
     nameserver_notices: Text = setting("nameserver-notices")
