@@ -159,7 +159,7 @@ def _fits(value: Any, kind: Any) -> bool:
 
 
 def _is_fraction(kind: Any) -> bool:
-    """Avoids an import of `fractions`: whoever passes a Fraction has imported it."""
+    """Whether the value is a Fraction, without importing `fractions`: a caller with a Fraction has imported it."""
     return any((base.__module__, base.__name__) == ("fractions", "Fraction") for base in getattr(kind, "__mro__", ()))
 
 

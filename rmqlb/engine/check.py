@@ -341,7 +341,7 @@ def _mixed_strategies(group: Group) -> Measured:
 
 
 def _mixed_subscriptions(group: Group) -> Measured:
-    """Consumers that subscribe to other topics than most; their shares of the other topics have no consumer."""
+    """Consumers whose topics differ from those of most; their shares of the other topics have no owner."""
     others = consumers.other_subscriptions(group.group)
     silent = sorted(set(group.visible_ids) - consumers.subscriptions(group.group).keys(), key=sort_key)
     is_unsure = silent and len(set(group.visible_ids)) > 1
@@ -379,7 +379,7 @@ def _lag(group: Group) -> Measured:
 
 
 def _drain_time(drain: Drain) -> Measured:
-    """The least time is certain. A group that keeps up needs none, and one that never drains more than any limit."""
+    """The least drain time, which is certain: 0 if the group keeps up, above any limit if it never drains."""
     if drain.drains == "unknown":
         return Measured(missing=drain.reason)
     if drain.drains == "never" or not drain.drain_ms:
@@ -496,7 +496,7 @@ def _brokers(route: TopicRouteData) -> set[str]:
 
 
 def _without_master(route: TopicRouteData) -> set[str]:
-    """Brokers with queues and no master, or no address at all: producers skip them."""
+    """Brokers with queues but without a master or any address: producers skip them."""
     brokers, names = route.brokers_by_name(), {data.broker_name for data in route.queue_datas}
     return {name for name in names if name not in brokers or not brokers[name].has_master}
 

@@ -18,7 +18,7 @@ from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.assignment.assign import Members, Owners, owners_at_rest
 from rmqlb.engine.assignment.consumers import reported_strategies
 from rmqlb.engine.assignment.detect import DEFAULT
-from rmqlb.engine.diagnose.diagnose import earlier_look, findings_of
+from rmqlb.engine.diagnose.diagnose import earlier_sample, findings_of
 from rmqlb.engine.diagnose.evidence import GroupEvidence
 from rmqlb.engine.group import Given, Group, gaps, known
 from rmqlb.engine.plan.rebalance import change_of
@@ -498,11 +498,11 @@ def _group_findings(group: result.GroupDiff, before: ClusterSnapshot, facts: Gro
         yield group_finding(Finding("assumed-strategy", text, name), name)
     earlier, later = before.taken_at, facts.snapshot.taken_at
     if group.offsets_back and (earlier is None or later is None or earlier <= later):
-        look, then = earlier_look(before, name), facts.group.queues
-        both = ((queue, (state, then.get(queue, QueueState()))) for queue, state in look.queues.items())
+        sample, then = earlier_sample(before, name), facts.group.queues
+        both = ((queue, (state, then.get(queue, QueueState()))) for queue, state in sample.queues.items())
         known = ((queue, states[0]) for queue, states in both if None not in map(_stored, states))
         stored = {queue: state for queue, state in known if not queue.topic.startswith(RETRY_PREFIX)}
-        found = findings_of("offset-rewound", GroupEvidence(facts, (replace(look, queues=stored),)))
+        found = findings_of("offset-rewound", GroupEvidence(facts, (replace(sample, queues=stored),)))
         # The offsets went back even if the rule names another cause or cannot decide.
         yield from found or (group_finding(_rewound(group, WARNING), name),)
 

@@ -160,7 +160,7 @@ class Group(Struct, dict=True, eq=False):
 
     @property
     def owns_nothing(self) -> bool:
-        """Its consumers take messages by POP or through a Proxy: none of them owns a queue."""
+        """Whether its consumers take messages by POP or through a Proxy, so none of them owns a queue."""
         running = self._running_group
         if self.given.by_pop or self.by_proxy or running is None:
             return self.given.by_pop or self.by_proxy
@@ -169,7 +169,7 @@ class Group(Struct, dict=True, eq=False):
 
     @cached_property
     def asks_brokers(self) -> bool:
-        """Some consumer lets brokers assign its queues (`clientRebalance=false`)."""
+        """Whether some consumer lets brokers assign its queues (`clientRebalance=false`)."""
         running = self._running_group
         return running is not None and any(each.client_rebalance is False for each in running.reports.values())
 
@@ -205,7 +205,7 @@ class Group(Struct, dict=True, eq=False):
 
     @cached_property
     def apart(self) -> str | None:
-        """Why its consumers do not share its queues among themselves; None where they do (raises Unknown)."""
+        """The reason why its consumers do not share its queues; None if they do (raises Unknown)."""
         error = _refusal(self.group, consumers.must_rebalance, consumers.must_not_be_grpc, consumers.must_be_listed)
         return None if error is None else error.message
 
@@ -220,7 +220,7 @@ class Group(Struct, dict=True, eq=False):
 
     @property
     def hidden(self) -> bool:
-        """Its consumers are behind a Proxy that did not report them."""
+        """Whether its consumers are behind a Proxy that did not report them."""
         return self._running_group is not None and consumers.behind_proxy(self._running_group) is not None
 
     @property
@@ -257,7 +257,7 @@ class Group(Struct, dict=True, eq=False):
 
     @cached_property
     def untold(self) -> str | None:
-        """The broker that did not report its consumers, or the Proxy where none is visible; None when all did."""
+        """The broker (or Proxy, if no consumer is visible) that did not report its consumers; None if all did."""
         if self.assumed or self.name is None:
             return None
         if self.name in self.gaps.members:
@@ -266,7 +266,7 @@ class Group(Struct, dict=True, eq=False):
 
     @property
     def listed(self) -> tuple[str, ...] | None:
-        """The client IDs that are listed, duplicates kept; None where they, or whether there are any, are unknown."""
+        """The listed client IDs, duplicates kept; None if they, or their existence, are unknown."""
         ids = self.group.client_ids
         return None if not ids and (self.untold is not None or self.hidden) else ids
 
@@ -297,7 +297,7 @@ class Group(Struct, dict=True, eq=False):
 
     @property
     def names_sdks(self) -> bool:
-        """The caller names consumers or their client libraries, so that no connection shows what they run."""
+        """Whether the caller names consumers or their client libraries, so no connection shows their library."""
         return self.assumed or self.given.sdk is not None or bool(self.given.sdk_of)
 
     @property

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from rmqlb.engine import source_findings as of_source
 from rmqlb.engine.assignment.consumers import broadcasting_finding, proxy_findings, shared_id_findings, unusual_findings
 from rmqlb.engine.assignment.detect import mismatch_findings, owner_findings
-from rmqlb.engine.diagnose.diagnose import ONE_LOOK, RULES, findings_by
+from rmqlb.engine.diagnose.diagnose import ONE_SAMPLE, RULES, findings_by
 from rmqlb.engine.diagnose.evidence import GroupEvidence
 from rmqlb.engine.group import Group, assumption, known
 from rmqlb.errors import DataError, RmqlbError
@@ -31,7 +31,7 @@ _LONGEST_READ_MS = 60_000  # a consumer may have started while its group was rea
 def group_findings(group: Group, unread: Sequence[Unread]) -> tuple[GroupFinding, ...]:
     """All findings on a group of a snapshot, the worst first; `unread` are its unread parts."""
     # The findings on its routes name topics without readable queues.
-    found = [each for each in findings_by(ONE_LOOK, GroupEvidence(group)) if each.code != "no-read-queues"]
+    found = [each for each in findings_by(ONE_SAMPLE, GroupEvidence(group)) if each.code != "no-read-queues"]
     others = [*of_source.unread_findings(unread), *_others(group)]
     if group.shares and not any(finding.explains or finding.code in _OWNERS for finding in found):
         others += known(lambda: [*_unexplained(group)]) or []

@@ -149,7 +149,7 @@ def _opened(old: QueueData | None, new: QueueData) -> QueueData:
 
 
 def _switched(old: QueueData | None, new: QueueData) -> QueueData:
-    """Producers write their final queues; readable queues stay readable."""
+    """The route with the final writable queues; readable queues stay readable."""
     if old is None:
         return new
     if not new.writable:

@@ -1,4 +1,4 @@
-"""The rates at which messages come into queues: given for a topic, or observed between two snapshots."""
+"""The inflow of queues: given for a topic, or observed between two snapshots."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rmqlb.model.route import TopicRouteData
 def spread_evenly(
     rates: Mapping[str, float], routes: Sequence[TopicRouteData], events: Sequence[Event] = ()
 ) -> dict[MessageQueue, float]:
-    """Each topic's rate per second, divided evenly among the read queues of the beginning.
+    """Each topic's rate per second, divided evenly among its initial read queues.
 
     A queue that an event adds has the same rate as the others, which is more than an even share: bounds stay bounds.
     """

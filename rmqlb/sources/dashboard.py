@@ -116,7 +116,7 @@ class DashboardReads:
 
     @property
     def broker_reads(self) -> None:
-        """None: a Dashboard forwards no question about single queues, assignments or POP."""
+        """None, because a Dashboard forwards no request about single queues, assignments or POP."""
 
     def running_info(
         self,
@@ -130,7 +130,7 @@ class DashboardReads:
         return self._read("/consumer/consumerRunningInfo.query", params, docs.RunningInfoDocument)
 
     def silent_brokers_answer(self) -> bool:
-        """A Dashboard asks brokers itself, each time again."""
+        """Whether silent brokers answer now: False, because only the Dashboard queries brokers."""
         return False
 
     def unread(self) -> list[Unread]:

@@ -80,7 +80,7 @@ class Document(msgspec.Struct, frozen=True):
 
     @property
     def kind(self) -> Literal["snapshot", "pieces"]:
-        """`pieces` when it holds no whole snapshot, so it may be merged with others."""
+        """The kind of dump: `pieces` if it has no whole snapshot and may be merged with others."""
         return "snapshot" if self.snapshots else "pieces"
 
     @property
@@ -90,7 +90,7 @@ class Document(msgspec.Struct, frozen=True):
 
     @property
     def taken_at(self) -> datetime | None:
-        """UTC, from the snapshot, otherwise the latest time of its parts."""
+        """The time of the snapshot in UTC, otherwise the latest time of its parts."""
         seen = [self.snapshot.taken_at]
         if self.snapshot.taken_at is None:
             seen = [sighting.seen.at for sighting in self.snapshot.routes.values()]

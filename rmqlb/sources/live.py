@@ -1,4 +1,4 @@
-"""A running cluster as a source, whatever it speaks.
+"""A running cluster as a source, over any protocol.
 
 - QUERY_ASSIGNMENT (400) changes nothing and needs no connection of the client ID that it names, so `rmqlb` can request
   assignments for any consumer (`QueryAssignmentProcessor.queryAssignment` of 5.5.0).
@@ -133,14 +133,14 @@ class LiveSource:
         )
 
     def ask_offsets(self, group: str, questions: Sequence[OffsetQuestion]) -> States | None:
-        """What brokers tell a consumer of a group that takes these queues; None where they cannot be asked."""
+        """The offsets that brokers return to a consumer that takes these queues; None if they cannot be queried."""
         answers = self._ask_brokers("start offsets", partial(_at_takeover, group), questions)
         return None if answers is None else {question.queue: state for question, state in answers}
 
     def ask_assignments(
         self, group: str, questions: Sequence[AssignmentQuestion]
     ) -> Mapping[AssignmentQuestion, AssignmentAnswer] | None:
-        """What brokers answer consumers that let them assign their queues; None where they cannot be asked."""
+        """The answers of brokers to consumers that let them assign their queues; None if they cannot be queried."""
         answers = self._ask_brokers("assignments", lambda reads, each: reads.assignment(group, each), questions)
         return None if answers is None else dict(answers)
 
@@ -183,7 +183,7 @@ class LiveSource:
         ask: Callable[[NameServerReads, Question], Answer | None],
         questions: Sequence[Question],
     ) -> list[tuple[Question, Answer]] | None:
-        """The answers; None where brokers cannot be asked."""
+        """The answers; None if brokers cannot be queried."""
         batches: dict[str, list[Question]] = {}
         for question in questions:
             batches.setdefault(question.address, []).append(question)

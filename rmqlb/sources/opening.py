@@ -1,4 +1,4 @@
-"""From the text of `--source` to a source."""
+"""Opening the source that the text of `--source` names."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ def ask_concurrently(ask: Callable[[Item], Answer], items: Sequence[Item], most:
 
 
 class Pace:
-    """When each consumer may be asked again, over all readings that share it; thread-safe.
+    """The next time at which each consumer may be queried, over all readings that share it; thread-safe.
 
     A thread that waits for a turn holds nothing that other requests need.
     """

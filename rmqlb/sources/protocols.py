@@ -1,4 +1,4 @@
-"""Which protocol a server speaks: for messages about a source with the wrong scheme.
+"""The protocol of a server, for messages about a source with the wrong scheme.
 
 A server is sent a NameServer's harmless question and `GET /`, without credentials. Certificates are not verified: the
 answer only names the protocol.

@@ -35,7 +35,7 @@ class NothingToAsk:
 
 
 class Refused(EndpointError):
-    """The server's answer is an error."""
+    """An error that the server returned."""
 
     code = "refused"
 

@@ -1,4 +1,4 @@
-"""Facts in the text of a source, without opening it and with hardly any import."""
+"""Facts from the text of a source, without opening it and with few imports."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _HINT = "write HOST:9876 or rocketmq://HOST:9876,… for NameServers, http(s)://
 
 
 def is_live(text: str | None) -> bool:
-    """The source is a running cluster, not a dump.
+    """Whether the source is a running cluster, not a dump.
 
     >>> is_live("rocketmq://h:9876"), is_live("HTTP://h"), is_live("cluster.json"), is_live(None)
     (True, True, False, False)
@@ -84,7 +84,7 @@ def without_user(text: str) -> str:
 
 
 def is_login_without_scheme(text: str) -> bool:
-    """The text names no existing file, and begins like a URL's USER:PASSWORD@HOST.
+    """Whether the text begins like a URL's USER:PASSWORD@HOST, and names no existing file.
 
     >>> is_login_without_scheme("u:secret@h:9876"), is_login_without_scheme("a/b:c@d"), is_login_without_scheme("a@b")
     (True, False, False)
@@ -93,7 +93,7 @@ def is_login_without_scheme(text: str) -> bool:
 
 
 def shown_source(text: str) -> str:
-    """The source for messages: of a login only the user, and nothing from ? or # on.
+    """The source as shown in messages: only the user of a login, and nothing from ? or # on.
 
     >>> shown_source("https://me@h:8082"), shown_source("https://me:secret@h"), shown_source("http://h/?token=secret")
     ('https://me@h:8082', 'https://me:***@h', 'http://h/?***')

@@ -153,7 +153,7 @@ def _answers(name: str, queues: list[MessageQueue], ids: list[str], asked: Itera
 
 
 def _queues(answers: Answers) -> dict[str, tuple[MessageQueue, ...] | None]:
-    """The answers without texts of exceptions, which may differ each time."""
+    """The results, without the texts of exceptions, which may differ each time."""
     return {client_id: None if isinstance(answer, str) else answer for client_id, answer in answers.items()}
 
 

@@ -1,4 +1,4 @@
-"""CONSISTENT_HASH: consumers have places on a ring of hashes; each queue goes to the next consumer on it."""
+"""CONSISTENT_HASH: a ring of hashes, on which each queue goes to the next consumer."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class ConsistentHash(Prepared):
     @staticmethod
     @lru_cache(maxsize=2)
     def _made(client_ids: tuple[str, ...], virtual_nodes: int) -> Ring:
-        """The ring, sorted by hash; of two entries with one hash the later wins. All topics have the same ring."""
+        """The ring, sorted by hash; if two entries have one hash, the later one wins. All topics have the same ring."""
         ring: dict[int, tuple[str, int]] = {}
         entries: Counter[str] = Counter()
         for client_id in client_ids:

@@ -35,7 +35,7 @@ class GoAveragelyByCircle(_WithoutErrors, AveragelyByCircle):
 
 
 class GoMachineRoom(_WithoutErrors, ByMachineRoom):
-    """`AllocateByMachineRoom`: the queues of the listed rooms are counted, and the blocks cut out of all queues.
+    """`AllocateByMachineRoom`: it counts the queues of the listed rooms, but takes its blocks from all queues.
 
     Of c consumers and k queues in the listed rooms, consumer i gets the block i*(k//c) .. of *all* queues, and, if
     i < k % c, queue c*(k//c)+i of those in the rooms. So queues of other rooms have owners, queues of the listed rooms

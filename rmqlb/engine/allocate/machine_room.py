@@ -152,7 +152,7 @@ def resolve(zones: Zones | None, name: str) -> str | None:
 
 
 def _delegate(strategy: Strategy, client_id: str) -> Sequence[MessageQueue]:
-    """The inner strategy's answer; Java throws when an inner CONFIG returns null."""
+    """The inner strategy's result; Java throws an exception if an inner CONFIG returns null."""
     if isinstance(strategy, ByConfig) and strategy.configured(client_id) is None:
         raise AllocationError("java.lang.NullPointerException")
     return strategy.share(client_id)

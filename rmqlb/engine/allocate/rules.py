@@ -1,4 +1,4 @@
-"""The tables of strategies and of client libraries, with all that other code needs to know of each.
+"""The tables of strategies and of client libraries, with the facts that other code needs about each.
 
 A consumer computes its share by its own library's rules, so a group of several libraries is computed consumer by
 consumer. gRPC clients own no queue and are not here.

@@ -30,7 +30,7 @@ def counts(owners: Owners, client_ids: Iterable[str]) -> dict[str, int]:
 
 
 def spread(owners: Owners, client_ids: Sequence[str], *, broadcasting: bool = False) -> Spread:
-    """How evenly consumers own the queues; in BROADCASTING duplicate owners are right and not counted."""
+    """How evenly consumers own the queues; in BROADCASTING, duplicate owners are correct and not counted."""
     processes = Counter(client_ids)
     numbers = list(counts(owners, processes).values())
     held = sum(numbers)

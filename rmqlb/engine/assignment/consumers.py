@@ -96,7 +96,7 @@ def _proxy_text(group: ConsumerGroup, evidence: str) -> str:
 
 
 def ask_proxy(group: ConsumerGroup | None) -> str:
-    """The hint where consumers may be behind a Proxy and none is visible."""
+    """The hint for a group whose consumers may be behind a Proxy, because none is visible."""
     if group is None or group.proxies is None:
         return "to list a Proxy's consumers, pass its remoting port, --proxy HOST:8080 (for a file, to fetch-routes)"
     if not group.proxies:

@@ -1,4 +1,4 @@
-"""What-if: a group's members and a topic's route as they would be after a change."""
+"""A group's consumers and a topic's route after a change."""
 
 from __future__ import annotations
 
@@ -177,7 +177,7 @@ def _without_broker(route: TopicRouteData, name: str) -> TopicRouteData:
 
 
 def _without_master(route: TopicRouteData, name: str) -> TopicRouteData:
-    """A broker leaves the route with its last address (`RouteInfoManager.unRegisterBroker`)."""
+    """The route without a broker's master; without any address, the broker leaves it (`unRegisterBroker`)."""
     broker = route.broker(name)
     if broker is None or not broker.has_master:
         text = f"{_REMOVE_MASTER}{name}: broker {name} of topic {route.topic} has no master"

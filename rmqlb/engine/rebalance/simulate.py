@@ -475,7 +475,7 @@ _HAPPENS: Mapping[EventKind, Callable[[Client], None]] = {
 
 
 def _by_name(routes: Sequence[TopicRouteData]) -> tuple[TopicRouteData, ...]:
-    """Sort topics and brokers, whose order in answers of NameServers and in clients' maps means nothing."""
+    """Sort topics and brokers: their order in NameServers' answers and in clients' maps has no meaning."""
 
     def sorted_by_name(brokers: Iterable[Any]) -> tuple[Any, ...]:
         return tuple(sorted(brokers, key=lambda data: sort_key(data.broker_name)))

@@ -147,7 +147,7 @@ Aligned = Literal["event-at", "left", "first-change"]
 def _aligned(
     recording: result.Recording, expected: Expected
 ) -> tuple[Aligned | None, result.Between | None, tuple[float, float]]:
-    """The moment that aligns the times: its kind, its time in the recording, and its time in the simulation."""
+    """The event that aligns the times: its kind, its time in the recording, and its time in the simulation."""
     if expected.kind == "plan":
         return None, None, (0, 0)
     kind, subject, at_ms = expected.event or ("", "", 0)

@@ -77,7 +77,7 @@ def _too_short(report: SendReport) -> Iterator[Finding]:
 
 
 def _healthy_isolated(report: SendReport) -> Iterator[Finding]:
-    """Report healthy brokers that an attempt without any time left, at the very deadline, isolates."""
+    """Report healthy brokers isolated by an attempt that began so close to the deadline that no time was left."""
     failing = {failure.broker_name for failure in report.failures}
     blamed = [broker for broker in report.brokers if broker.isolations and broker.broker_name not in failing]
     timeouts = any(failure.kind in ("timeout", "slow") for failure in report.failures)
@@ -88,7 +88,7 @@ def _healthy_isolated(report: SendReport) -> Iterator[Finding]:
 
 
 def _skew(report: SendReport) -> Iterator[Finding]:
-    """Clients before 5.1.4 scan on from the isolated broker's place, so its neighbour takes its share."""
+    """Report skew: clients before 5.1.4 continue from the isolated broker's place, so its neighbour gets its share."""
     if profile_of(report.scenario.client_version).strategy == "filter":
         return
     healthy = {tally.broker_name for tally in report.queues} - {failure.broker_name for failure in report.failures}

@@ -244,7 +244,7 @@ class AsyncProducer(JavaProducer):
         return iter(())
 
     def _is_sending(self, message: Message) -> bool:
-        """The sending thread itself is refused, and retries: old clients connect before they hand over."""
+        """Whether the sending thread itself is refused and retries: old clients connect before they hand over."""
         return message.outcome is self.refused and self.profile.async_connects_first
 
     def _hand_over(self, message: Message) -> None:

@@ -1,4 +1,4 @@
-"""The SDKs whose producers are known: the version that was read, its rules, and how they were proven.
+"""The SDKs with known producers: the version that was read, its rules, and their proof.
 
 A version or an SDK that is not here gets the rules of the nearest one that is.
 """
@@ -114,7 +114,7 @@ class ChosenSdk(Struct, frozen=True):
 
     @property
     def mirrors(self) -> str:
-        """The version whose rules these are, with the SDK where it is another one."""
+        """The version whose rules these are, with its SDK if that is another one."""
         own = self.text.partition("@")[0] == self.profile.name
         return self.profile.mirrors if own else f"{self.profile.name} {self.profile.mirrors}"
 

@@ -224,7 +224,7 @@ class GrpcProducer(SdkProducer):
             raise DataError(f"{text}: rmqlb does not simulate the answers of slaves", hint=hint)
 
     def follow_route(self, thread: Thread) -> None:
-        """The Proxy always has the newest route, whatever the SDK requests."""
+        """Use the newest route, which the Proxy always has, whatever the SDK requests."""
         if self._stored_version != self.cluster.version:
             self._stored_version, route = self.cluster.version, self.cluster.seen
             self._stored = self.without_excluded(stored_list(route))

@@ -38,7 +38,7 @@ class TimerWheel(NamedTuple):
     late: int
 
     def handed_over(self, due: int, now: int) -> int:
-        """When an entry comes to its queue: after the last full second before the entry is due has passed.
+        """The time at which an entry reaches its queue: the next check after the full second in which it is due.
 
         >>> TimerWheel(0, 50_000).handed_over(9_400_000, now=0), TimerWheel(0, 0).handed_over(9_000_000, now=0)
         (10050000, 9000000)
@@ -99,7 +99,7 @@ class ReviveService:
             rest_began = self._clock.now
 
     def _sleep(self, rest_began: int) -> Generator[int, None, int]:
-        """Skip rests and looks without a checkpoint; return how often the present look has found nothing."""
+        """Skip rests and checks without a checkpoint; return how often the current check has found nothing."""
         round_us = _REST_US if self._entries else IDLE_US
         self._asleep = True
         yield LONGEST_US

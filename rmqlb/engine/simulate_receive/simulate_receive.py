@@ -47,7 +47,7 @@ Progress = Callable[[int], None]
 
 
 def readable_queues(route: TopicRouteData) -> list[MessageQueue]:
-    """The queues that a SimpleConsumer goes round, in its order (raises DataError, UsageError).
+    """The queues that a SimpleConsumer visits, in its order (raises DataError, UsageError).
 
     They are the readable queues of brokers with a master, broker by broker as in the route: `RouteActivity.queryRoute`
     (5.5.0) and `SubscriptionLoadBalancer`. Their permissions do not matter here, only their number.
@@ -142,7 +142,7 @@ def simulate_receive(
     trial: int = 0,
     progress: Progress | None = None,
 ) -> ReceiveReport:
-    """How long messages wait for consumers that receive, while brokers fail and consumers die.
+    """Simulate how long messages wait for consumers that receive, while brokers fail and consumers die.
 
     Mirrors `SimpleConsumerImpl`, `PushConsumerImpl` and `DefaultMQPushConsumerImpl.popMessage` of clients 5.2.0 and
     5.5.0, and Proxy and broker of 5.5.0 at their default settings. Equal arguments give equal reports.
@@ -440,7 +440,7 @@ _IN_A_ROW = 4  # numbers that must be enough, of which the answer is the first
 def receives_within(
     route: TopicRouteData, scenario: ReceiveScenario, target_us: int, progress: Progress | None = None
 ) -> TargetWait:
-    """How many receives in parallel keep waits within a time (raises as `simulate_receive` does).
+    """The number of parallel receives that keep waits within a time (raises as `simulate_receive` does).
 
     A PushConsumer and a POP client have exactly one receive at each broker. The scenario's number of loops does not
     count; `progress` is called with each number tried.

@@ -320,7 +320,7 @@ def _losses(candidate: _Candidate, consumers: int, limits: SizeLimits, seed: int
 
 
 def lost_consumers(consumers: int, number: int, seed: int) -> Iterator[tuple[int, ...]]:
-    """The places of consumers that are lost together: every choice, or of too many some, drawn."""
+    """The places of consumers that are lost together: every choice, or a random sample of too many."""
     if comb(consumers, number) <= MOST_LOSSES:
         yield from combinations(range(consumers), number)
         return
@@ -400,7 +400,7 @@ def _result_of(tried: _Candidate, points: Sequence[SizePoint], best: SizePoint) 
 
 
 def _rank(one: SizePoint, limits: SizeLimits) -> tuple[int, int, float, float, float, float, int]:
-    """Best first: all limits kept, failures only after a loss, without a loss, no queue left after a loss."""
+    """Sort key, best first: all limits kept, failures only after a loss, without a loss, no queue left after a loss."""
     if one.satisfied:
         return 0, 0, 0.0, 0.0, 0.0, 0.0, one.consumers
     imbalance = inf if one.imbalance is None else one.imbalance

@@ -77,7 +77,7 @@ class Layout(Struct, frozen=True, dict=True):
         return max((load.work for load in self.loads), default=0.0) if self.orderly else 0.0
 
     def backlogs(self, loads: Sequence[Load]) -> dict[TimeLimit, list[Load]]:
-        """The lag of queues in the cases that are asked for: after the outage, and now."""
+        """The lag of queues in the requested cases: after the outage, and now."""
         found: dict[TimeLimit, list[Load]] = {}
         if self.outage_s is not None:
             found["catch-up"] = [replace(load, lag=load.work * self.outage_s) for load in loads]
@@ -86,7 +86,7 @@ class Layout(Struct, frozen=True, dict=True):
         return found
 
     def drain_s(self, share: Sequence[Load]) -> float:
-        """The time after which a consumer has no lag in its queues any more; inf: never."""
+        """The time until a consumer has no lag in its queues; inf is never."""
         lag, work = sum(load.lag for load in share), sum(load.work for load in share)
         if lag == inf or (not self.orderly and self.batch == 1):
             return _or_never(gone_in(lag, work, self.threads))
@@ -96,11 +96,11 @@ class Layout(Struct, frozen=True, dict=True):
         return _or_never(backlog(flows, {"": Pool(self.threads, self.orderly)}).group.gone_s)
 
     def flow(self, load: Load, owners: tuple[str, ...]) -> Flow:
-        """In thread time: a message that comes alone takes a second."""
+        """The flow of a queue in thread time, in which a message that comes alone takes a second."""
         return Flow(load.work, 1.0, load.lag, owners, self.batch, load.ahead)
 
     def sized_backlogs(self, point: SizePoint, owners: Mapping[MessageQueue, Sequence[str]]) -> Iterator[SizedBacklog]:
-        """The queue whose lag goes last at this size, and the one that no number of consumers makes faster."""
+        """The queue whose lag ends last at this size, and the queue that no number of consumers makes faster."""
         times: dict[TimeLimit, float | None] = {"catch-up": point.catch_up_ms, "drain-in": point.drain_ms}
         pools = {owner: Pool(self.threads, self.orderly) for own in owners.values() for owner in own}
         for limit, of_queues in self.backlogs(self.loads).items():
@@ -125,7 +125,7 @@ class Layout(Struct, frozen=True, dict=True):
         unassigned: int = 0,
         duplicate_owners: int = 0,
     ) -> SizeFigures:
-        """`shares` are the queues of each consumer, at least of the busiest one."""
+        """The figures of these shares: the queues of each consumer, at least of the busiest one."""
         imbalance = most * consumers / owned if owned else None
         if not self.has_work:
             return SizeFigures(imbalance, idle, None, unassigned, duplicate_owners)
@@ -140,7 +140,7 @@ class Layout(Struct, frozen=True, dict=True):
 
 
 def _rounded(value: float) -> float:
-    """To nine digits: 0.7999999999 of sums means 0.8."""
+    """Round to nine digits, because sums give 0.7999999999 for 0.8."""
     return float(f"{value:.9g}")
 
 
@@ -327,7 +327,7 @@ def heirs_on_rings(id_sets: Sequence[Sequence[str]], queues: int, virtual_nodes:
 
     @cache
     def entries(trial: int) -> list[tuple[list[int], int, int]]:
-        """By consumer: its hashes, its place in reverse order of IDs, and its place in the set."""
+        """The ring entries of each consumer: hashes, its place in reverse order of IDs, and its place in the set."""
         order = {client_id: -place for place, client_id in enumerate(sort_client_ids(id_sets[trial]))}
         rings = (sorted(ring_hash(f"{each}-{number}") for number in range(virtual_nodes)) for each in id_sets[trial])
         return [([*ring, ring[0] + _RING], order[id_sets[trial][place]], place) for place, ring in enumerate(rings)]

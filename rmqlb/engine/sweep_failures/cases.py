@@ -1,4 +1,4 @@
-"""What a cluster can lose, and every case of one failure or two at once, judged and counted for groups and topics.
+"""The possible losses of a cluster, and each case of one or two losses, judged for groups and topics.
 
 The processes and broker addresses of a group or topic are numbered, and a failure is their bit mask. Failures with
 equal masks have equal outcomes, so one of them is computed and the others are counted.

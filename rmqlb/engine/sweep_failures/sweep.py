@@ -235,7 +235,7 @@ class Judged(Struct, frozen=True):
         return self.subject.outcome(self.subject.effect(mask))
 
     def _outcomes(self) -> list[tuple[Any, tuple[result.Loss, ...]]]:
-        """Outcome and losses, without a loss first, then by number of losses."""
+        """Outcomes with their losses: without a loss first, then by number of losses."""
         masks = sorted(self.cases.classes, key=lambda mask: len(self.cases.classes[mask].first))
         losses = ((self._outcome(mask), self._losses(mask)) for mask in masks)
         return [(self.subject.outcome(cases.Effect()), ()), *losses]
@@ -285,7 +285,7 @@ def _not_waived(found: Sequence[result.Counterexample], policy: Policy, today: d
 
 
 def _badness(one: result.Counterexample) -> tuple[object, ...]:
-    """Worst first: by severity, stopped messages, fewer losses, distance from the limit."""
+    """Sort key, worst first: severity, stopped messages, fewer losses, distance from the limit."""
     grave = _STOPS_MESSAGES.index(one.limit) if one.limit in _STOPS_MESSAGES else len(_STOPS_MESSAGES)
     beyond = float(len(one.value)) if isinstance(one.value, tuple) else 0.0
     if isinstance(one.value, int | float) and isinstance(one.bound, int | float):
@@ -295,7 +295,7 @@ def _badness(one: result.Counterexample) -> tuple[object, ...]:
 
 
 def _group_badness(worst: result.GroupWorst) -> tuple[object, ...]:
-    """Worst first: by cases that break a limit, unassigned queues, imbalance."""
+    """Sort key, worst first: cases that break a limit, unassigned queues, imbalance."""
     figures = (worst.unassigned, worst.imbalance)
     return -worst.broken, *(0 if each is None else -each.value for each in figures), worst.group
 

@@ -206,7 +206,7 @@ def decode(body: bytes, kind: type[Document], where: str) -> Document:
 
 
 def _deeper_than(document: object, depth: int) -> bool:
-    """Lists and dicts are nested in more than so many levels; structs are as deep as their definition."""
+    """Whether lists and dicts are nested more deeply; structs are as deep as their definition."""
     level = [document]
     for _ in range(depth + 1):
         lists = [item for item in level if isinstance(item, list)]
@@ -283,7 +283,7 @@ def parse_route(document: str | bytes | Mapping[str, object], topic: str) -> Top
 
 
 def route(document: RouteDocument, topic: str) -> TopicRouteData:
-    """Missing lists are empty, as a 5.x client decodes them."""
+    """The route of a document; missing lists are empty, as a 5.x client decodes them."""
     return TopicRouteData(
         topic=topic,
         queue_datas=tuple(document.queue_datas or ()),

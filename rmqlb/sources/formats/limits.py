@@ -1,4 +1,4 @@
-"""Reading without trusting sizes: everything here needs at most its limit of memory and one chunk."""
+"""Bounded reading: each function needs at most its limit of memory plus one chunk."""
 
 from __future__ import annotations
 

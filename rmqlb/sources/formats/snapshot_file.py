@@ -40,7 +40,7 @@ class Heading(CamelStruct, frozen=True):
 
 
 class SightingItem(CamelStruct, frozen=True):
-    """What another NameServer says of a topic."""
+    """The route of a topic at another NameServer."""
 
     route: Annotated[RouteDocument, "its route"]
     seen: Annotated[Seen | None, "where and when"] = None

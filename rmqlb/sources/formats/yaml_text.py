@@ -1,4 +1,4 @@
-"""YAML from strangers: built from events, without aliases, merge keys and tags, bounded in depth and count.
+"""Untrusted YAML: built from events, without aliases, merge keys and tags, bounded in depth and count.
 
 Only null, true/false, integers and floats are recognised: `no`, `010` and a date stay texts. A float has a dot, and a
 sign in its exponent, as in rmqlb's own YAML: `1e5` is a text, because it may be a topic's name. Duplicate keys are
@@ -34,7 +34,7 @@ _NO_KEY: Any = object()
 
 
 class AliasError(DocumentError):
-    """A YAML alias, or something like `*` that YAML takes for one."""
+    """A YAML alias, or text such as `*` that YAML reads as an alias."""
 
 
 def read_yaml(text: str, where: str) -> object:

@@ -377,7 +377,7 @@ class TimedSocket:
         return self._socket.recv(_CHUNK)
 
     def is_quiet(self) -> bool:
-        """The connection is open and nothing is waiting, as expected between two calls."""
+        """Whether the connection is open and nothing waits in it, as expected between two calls."""
         self._socket.settimeout(0)
         try:
             self._socket.recv(1)
