@@ -68,7 +68,7 @@ class Change(Struct, frozen=True):
     at_s: float
     owners: Mapping[MessageQueue, tuple[str, ...]] = {}
     inflow: Mapping[MessageQueue, float] = {}
-    again: Mapping[MessageQueue, float] = {}  # messages delivered once more, since the new owner starts behind
+    again: Mapping[MessageQueue, float] = {}  # messages redelivered because the new owner starts further back
 
 
 class Lag(Struct, frozen=True):

@@ -201,7 +201,7 @@ def _waiver_findings(waivers: Sequence[result.WaiverResult]) -> Iterator[Finding
 
 class Measured(Struct, frozen=True):
     value: Bound | None = None  # with `missing` the certain part of it
-    missing: str | None = None  # why the value is not wholly known
+    missing: str | None = None  # why the value is only partly known
     apart: str | None = None  # why the limit does not apply
     why: str = ""  # where to look
     basis: Basis | None = None  # how owners are known, where the value follows from owners

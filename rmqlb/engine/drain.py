@@ -296,7 +296,7 @@ def queue_drains(lags: Mapping[MessageQueue, QueueLag], shared: Iterable[Shared]
             ends = together[queue] if certain.get(queue) else _alone(lag)
             drain = _drain(lag, ends, together.get(queue, ends).fastest)
         elif lag.lags[-1] and certain.get(queue) and drain.drain_ms_at_most is not None:
-            # Commits may explain its lag, and if they do not, the others' lag is in its way.
+            # Commits may explain its lag; otherwise the lag of other queues delays it.
             slowest_ms = together[queue].slowest
             most = None if slowest_ms is None else max(drain.drain_ms_at_most, slowest_ms + READ_MS)
             drain = replace(drain, drain_ms_at_most=most)

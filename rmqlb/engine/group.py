@@ -41,7 +41,7 @@ class Gaps(Struct, frozen=True):
     topics: Mapping[str, str] = {}  # topic → why its route was not read
     groups: Mapping[str, str] = {}  # group → why it was not read
     members: Mapping[str, str] = {}  # group → which broker did not report its consumers, and why
-    unlisted: str | None = None  # why there may be groups that nobody named; None when there are none
+    unlisted: str | None = None  # why further groups may exist; None if none can
     proxies: str | None = None  # which Proxy did not report its consumers, and why; None when all did
 
 

@@ -95,10 +95,10 @@ class WaitTimes(Struct, frozen=True, rename="camel"):
 
     messages: Annotated[int, "how many there are"]
     mean_ms: Annotated[float, Figure("over all of them")]
-    p50_ms: Annotated[float, Figure("half of them have no more")]
-    p95_ms: Annotated[float, Figure("95 of 100 have no more")]
-    p99_ms: Annotated[float, Figure("99 of 100 have no more")]
-    max_ms: Annotated[float, Figure("the most of any")]
+    p50_ms: Annotated[float, Figure("the median")]
+    p95_ms: Annotated[float, Figure("the 95th percentile")]
+    p99_ms: Annotated[float, Figure("the 99th percentile")]
+    max_ms: Annotated[float, Figure("the maximum")]
 
 
 class Quantile(Struct, frozen=True, rename="camel"):

@@ -64,9 +64,9 @@ if TYPE_CHECKING:
     from rmqlb.sources.native.source import NameServerReads, Proxies
 
 _NO_ANSWER = (ResponseCode.CONSUME_MSG_TIMEOUT, ResponseCode.RPC_TIME_OUT)
-AT_ONCE = 4  # how many requests are under way at most, over all brokers together
+AT_ONCE = 4  # maximum number of concurrent requests over all brokers
 _MOST_QUEUES = 256  # of one group per broker whose stored offset is requested while a snapshot is taken
-_MOST_TOPICS = 16  # of one group that brokers are asked about
+_MOST_TOPICS = 16  # of one group that is requested from brokers
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
@@ -85,8 +85,8 @@ class LiveSource:
         reads: DashboardReads | NameServerReads,
         clock: Callable[[], datetime] = utc_now,
         pace: Pace | None = None,  # that other readings share; one of its own by default
-        proxies: Proxies | None = None,  # that are asked for consumers too
-        deadline: Deadline = NO_DEADLINE,  # after which nothing is asked any more
+        proxies: Proxies | None = None,  # that are also queried for consumers
+        deadline: Deadline = NO_DEADLINE,  # after which no request is sent
     ) -> None:
         self.reads = reads
         self._proxies = proxies

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 SUSPECT = ("connection-broke", "no-answer", "protocol", "tls-failed")
 """Codes of errors behind which another protocol may be."""
-_ANSWER_S = 1.0  # to connect and answer one question
+_ANSWER_S = 1.0  # to connect and answer one request
 _NAMES = {
     "rocketmq": "RocketMQ's protocol",
     "rocketmqs": "RocketMQ's protocol over TLS",
@@ -98,7 +98,7 @@ def _family(host: str, port: int, seconds: float, questions: Sequence[bytes], *,
             return "http"
         if answer[3:9] == _HTTP2_SETTINGS:
             return "grpc"
-        if answer[4:5] == b"\0" and answer[8:9] == b"{":  # a frame with a JSON header, as the question has
+        if answer[4:5] == b"\0" and answer[8:9] == b"{":  # a frame with a JSON header, like the request's
             return "rocketmq"
     if len(late) == len(questions) and not tls:
         raise late[0]

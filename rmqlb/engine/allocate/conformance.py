@@ -18,7 +18,7 @@ from rmqlb.model.result import Finding
 
 _Item = TypeVar("_Item")
 _SHUFFLES = 2
-_MOST_WORK = 2_000_000  # consumers × queues of a topic; beyond it only a sample is asked again in other orders
+_MOST_WORK = 2_000_000  # consumers × queues of a topic; beyond it only a sample is tried in other orders
 _SAMPLE = 20
 Answers = dict[str, tuple[MessageQueue, ...] | str]  # client ID → its queues, sorted, or what the strategy throws
 
@@ -145,7 +145,7 @@ def _answers(name: str, queues: list[MessageQueue], ids: list[str], asked: Itera
     found: Answers = {}
     for client_id in asked:
         try:
-            # Made again for each consumer: every client has a strategy object of its own.
+            # Created again for each consumer: every client has its own strategy object.
             found[client_id] = tuple(sort_queues(prepare(name, queues, ids, own).share(client_id)))
         except AllocationError as error:
             found[client_id] = str(error)

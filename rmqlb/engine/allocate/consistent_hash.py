@@ -26,7 +26,7 @@ class ConsistentHash(Prepared):
     4.9 uses the platform's charset, which is the same for ASCII names).
     """
 
-    _next = staticmethod(bisect_left)  # an entry at the queue's own hash is the queue's
+    _next = staticmethod(bisect_left)  # an entry exactly at the queue's hash takes the queue
 
     def __init__(self, queues: Sequence[MessageQueue], client_ids: Sequence[str], settings: Settings) -> None:
         if settings.virtual_nodes < 0:

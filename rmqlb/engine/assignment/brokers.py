@@ -39,7 +39,9 @@ class AskedBroker(Struct, frozen=True):
     client_ids: tuple[str, ...] | None  # a consumer per connection; None when the broker does not know the group
     # its mode for topic and group (`GET_ALL_MESSAGE_REQUEST_MODE`), otherwise its `defaultMessageRequestMode`
     mode: RequestMode = "PULL"
-    pop_share_queue_num: int = DEFAULT_SHARE  # POP: of how many others a consumer reads queues too; 0 or less: all
+    pop_share_queue_num: int = (
+        DEFAULT_SHARE  # POP: the number of further consumers whose queues a consumer reads; 0 or less is all
+    )
     balances: bool = True  # `serverLoadBalancerEnable`; otherwise each consumer gets every queue
 
 
@@ -109,7 +111,7 @@ def query_assignment(
     queues: Sequence[MessageQueue],
     client_ids: Iterable[str],
     *,
-    broadcasting: bool = False,  # they say that they broadcast, for which a broker gives them all queues
+    broadcasting: bool = False,  # they report BROADCASTING, so a broker gives them all queues
 ) -> dict[str, list[MessageQueue] | None]:
     """A broker's sorted answers to consumers (`doLoadBalance`); without one (None), a consumer keeps its queues."""
     asking = list(dict.fromkeys(client_ids))

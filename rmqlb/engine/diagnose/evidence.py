@@ -300,7 +300,7 @@ class GroupEvidence(Struct, dict=True, eq=False):
 HELD_MS = 8_000  # a shorter state may be usual; samples are 10 s apart, less the time of reading
 BLOCKED_MS = 60_000
 """`ConsumerRunningInfo.analyzeProcessQueue` suspects a listener that has messages and ends no call for this time."""
-SHOWN_CONSUMERS = 3  # whose evidence a finding shows, the gravest first; it names all
+SHOWN_CONSUMERS = 3  # consumers whose evidence a finding shows, the gravest first; the finding names all
 USUAL_CALLS = 10  # an unusual call takes 10 times the mean
 DIFFER_MS = 1_000  # a time this far in the future proves that the clocks differ
 ON_THE_WAY_MS = 5_000  # age of a report at its receipt, at most

@@ -44,7 +44,7 @@ COMMITTED_MS = 7_000  # what was consumed 7 s ago is committed: 5 s, and 2 s for
 BEHIND_MS = 60_000  # a group that is less behind may be draining a burst
 HOT = 3  # a queue is hot with 3 times the mean inflow and lag of the topic's other queues
 SLOWER = 2  # a consumer is slow when its calls take twice as long as those of the others
-CAUSES_OF_LAG = (  # beside those of owners
+CAUSES_OF_LAG = (  # alongside those of owners
     *CAUSES,
     *("broker-silent", "broker-gone", "consumer-gone", "unassigned-queues", "frozen-consumer", "consume-failing"),
     *("blocked-consumer", "pull-stopped", "lock-lost", "head-blocked"),
@@ -59,10 +59,10 @@ class QueueLag(Struct, frozen=True):
     state: LagState
     per_s: float  # messages consumed per second, as far as committed
     inflow_per_s: float  # messages that arrive per second
-    # for how long the samples show that messages wait; where offsets move, that the lag does not shrink
+    # the time for which messages wait in the samples; if offsets move, the time without a shrinking lag
     shown_ms: int
-    needed_ms: int  # from how long on that decides: two calls of the listener, or a growth that commits do not hide
-    samples: int  # how many samples count: where offsets move, those since the lag last was small or shrank
+    needed_ms: int  # the least time that decides: two calls of the listener, or growth that commits cannot hide
+    samples: int  # number of samples that count: if offsets move, those since the lag was last small or shrank
     call_ms: float = 0  # the mean duration of a call of the owner's listener; 0 when unknown
     offsets: tuple[int, ...] = ()  # of the group, at each sample
 

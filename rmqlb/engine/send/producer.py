@@ -136,7 +136,7 @@ class Producer(ABC):
         else:
             index = self._new_index(self.draw(thread))
         if is_first:
-            # A stream of its own: whoever never uses this index draws the same other numbers with and without it.
+            # A separate stream, so that scenarios without this index draw the same other numbers.
             key = stream_key(self.scenario.seed, self.trial, -thread.number)
             thread.worst.send_which_queue = self._new_index(draw(key, 0))
         info = TopicPublishInfo((), index, cluster.write_queue_nums, lambda: self.below(MASK, thread))

@@ -27,7 +27,7 @@ class SdkProfile(Struct, frozen=True):
     mirrors: str  # the version whose rules these are
     vectors: int  # number of questions that the SDK itself answered; 0 where only its source was read
     hash: Hash  # of a message group or sharding key
-    rotation: Rotation | None  # its way round the queues
+    rotation: Rotation | None  # its rotation through the queues
     counter: Counter = "int32"  # the number that it counts by
     counts_first: bool = False  # the counter goes up before it is used
     since: Version | tuple[()] = ()  # the first version that has these rules; () is the oldest there is

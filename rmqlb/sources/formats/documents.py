@@ -109,7 +109,7 @@ class SubscriptionItem(CamelStruct, frozen=True):  # `SubscriptionData`
     expression_type: Any = None
 
 
-class RunningInfoDocument(CamelStruct, frozen=True):  # `ConsumerRunningInfo`: what a consumer says of itself
+class RunningInfoDocument(CamelStruct, frozen=True):  # `ConsumerRunningInfo`: a consumer's own report
     properties: dict[str, str | None]
     mq_table: dict[Any, dict[str, Any]] | None = None
     mq_pop_table: dict[Any, dict[str, Any]] | None = None
