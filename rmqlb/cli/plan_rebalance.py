@@ -84,7 +84,7 @@ def _with_timeline(report: "Report", found: "RebalancePlan | PlanOfGroups", opti
     strategy = None if compares else next(iter(names), None)
     simulated = simulate_rebalance(found.meta.snapshot, strategy=strategy, **arguments)
     if not isinstance(simulated, RebalanceResult):
-        raise UsageError("--timeline needs one group", hint="name one with --group", code="which-group")
+        raise UsageError("--timeline needs one group", hint="name a group with --group", code="which-group")
     if not isinstance(found, RebalancePlan) or found.convergence is None:
         report = replace(report, facts=(*report.facts, *group_facts(simulated)[:1]))
     letters = ", ".join(f"{letter} {name}" for name, letter in consumer_labels(simulated.client_ids).items())

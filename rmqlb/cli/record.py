@@ -123,7 +123,7 @@ def _recorder(source: SourceOptions, chosen: RecordOptions, terminal: Terminal) 
         raise UsageError(f"{source.source} is not a running cluster: nothing changes there", hint=hint)
     reader, name = Reader(source, terminal), chosen.group
     if not name:
-        raise UsageError("which group?", hint="name one with --group", code="which-group")
+        raise UsageError("which group?", hint="name a group with --group", code="which-group")
     named, topics = select(name), tuple(dict.fromkeys(chosen.topic or ()))
     if named.several:
         name = named.only(reader.fetch(Wanted(several=named.names, owners=False))) or name

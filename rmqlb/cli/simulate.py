@@ -89,7 +89,7 @@ def simulate_rebalance(source: SourceOptions, options: RebalanceOptions, output:
 
     terminal = Terminal("simulate-rebalance", output, files=options)
     if options.svg is not None and select(options.group).several:
-        raise UsageError("--svg needs one group", hint="name one with --group", code="which-group")
+        raise UsageError("--svg needs one group", hint="name a group with --group", code="which-group")
     simulated = ask(verb.simulate_rebalance, Reader(source, terminal), options)
     with terminal.progress(verb="simulating") as progress:
         found = simulated(progress=progress)

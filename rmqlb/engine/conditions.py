@@ -70,7 +70,7 @@ def parse_condition(text: str, figures: Figures) -> Condition:
         raise UsageError(problem, hint=suggestion("figures", name, known), code="unknown-figure")
     subject = match["subject"]
     if subject is None and name not in figures.names:
-        raise UsageError(f"--fail-on {text!r}: {name} of what?", hint=f"write {name}[NAME]")
+        raise UsageError(f"--fail-on {text!r}: {name} needs a name in brackets", hint=f"write {name}[NAME]")
     if subject is not None and name not in figures.of_subject:
         raise UsageError(f"--fail-on {text!r}: {name} takes no name in brackets", hint="leave out the brackets")
     if match["percent"] and name not in figures.shares:

@@ -193,8 +193,8 @@ class Group(Struct, dict=True, eq=False):
     @property
     def unsettled_error(self) -> Unknown:
         return Unknown(
-            f"consumers of {self.title} have clientRebalance=false: whether brokers assign its queues or consumers "
-            "take messages by POP is unknown, because no broker reported its request modes",
+            f"consumers of {self.title} have clientRebalance=false, but no broker reported its request "
+            "modes, so it is unknown whether brokers assign its queues or consumers use POP",
             hint="read the running cluster through its NameServers: -s rocketmq://HOST:9876",
             code="request-modes-unknown",
         )
@@ -327,7 +327,7 @@ class Group(Struct, dict=True, eq=False):
         if not self.given.retry:
             return ()
         if self.name is None:
-            raise UsageError("--include-retry: of which group?", hint="name it with --group", code="which-group")
+            raise UsageError("--include-retry: which group?", hint="name the group with --group", code="which-group")
         topic = model_group.retry_topic(self.name)
         reads = self.seen is None or self.seen.subscribes_to(topic)
         return (topic,) if reads and topic in self.snapshot.routes else ()

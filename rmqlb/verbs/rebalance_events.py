@@ -97,7 +97,7 @@ class TypedEvent(Struct, frozen=True):
 
     def times(self, when: str) -> tuple[int, int | None]:
         if when.startswith("-"):
-            raise self.wrong("before the start", "times count from the start, 0s")
+            raise self.wrong("the time is before the start", "times count from the start (0s)")
         first, dash, second = when.partition("-")
         start = self.time(first)
         if not dash:

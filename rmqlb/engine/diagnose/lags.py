@@ -461,7 +461,7 @@ def offset_rewound(case: Case) -> Iterator[GroupFinding]:
         for queue, was in sample.queues.items():
             state = case.group.queues.get(queue)
             if state is None or was.consumer_offset is None or state.consumer_offset is None:
-                raise DataError("some offsets are in one sample only", hint=case.ask_offsets)
+                raise DataError("some offsets are in only one sample", hint=case.ask_offsets)
             by = max(was.consumer_offset, 0) - max(state.consumer_offset, 0)
             if by > 0:
                 back[queue] = max(by, back.get(queue, 0))

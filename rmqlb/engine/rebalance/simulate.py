@@ -136,7 +136,7 @@ class _Cluster:
 
     def contradictions(self, event: Event) -> Iterator[RmqlbError]:
         if event.at_us < 0:
-            yield UsageError("before the start", hint="times count from the start, 0s")
+            yield UsageError("the time is before the start", hint="times count from the start (0s)")
         if event.kind == "join":
             if not event.subject:
                 yield UsageError("a client ID cannot be empty")
@@ -174,7 +174,7 @@ class _Cluster:
         elif up:
             yield UsageError("it is already up")
         elif up is not None and (event.read_queues, event.write_queues) != (None, None):
-            yield UsageError("it returns with the queues that it had")
+            yield UsageError("a broker of the route returns with its former queues")
 
     def _of_route(self, event: Event) -> Iterator[RmqlbError]:
         topic, broker = event.subject, event.broker_name

@@ -175,7 +175,9 @@ def judged(conditions: Iterable[Condition], recording: result.Recording) -> tupl
 def must_be_askable(conditions: Iterable[Condition], *, is_compared: bool) -> None:
     for condition in conditions:
         if condition.name in _OF_COMPARISON.names and not is_compared:
-            raise UsageError(f"--fail-on {condition.text!r}: against which prediction?", hint="name it with --against")
+            raise UsageError(
+                f"--fail-on {condition.text!r}: against which prediction?", hint="name the prediction with --against"
+            )
 
 
 def _judged(condition: Condition, recording: result.Recording) -> TriedCondition:

@@ -420,7 +420,7 @@ def try_on_receive(condition: Condition, report: ReceiveReport) -> TriedConditio
         return condition.judge(report.totals)
     if name == "receives-needed":
         if report.target is None:
-            raise UsageError(f"--fail-on {condition.text!r}: for which wait?", hint="name it with --target-wait TIME")
+            raise UsageError(f"--fail-on {condition.text!r}: it needs --target-wait", hint="pass --target-wait TIME")
         if report.target.receives is None:
             return TriedCondition(condition.text, None, condition.compare(math.inf, condition.limit))
         return condition.try_on(report.target.receives)
