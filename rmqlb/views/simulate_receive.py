@@ -124,7 +124,7 @@ def _settings(report: ReceiveReport) -> tuple[str, ...]:
         order = f", {s.priority_factor}% of receives by priority"
     consume = f", {duration(s.consume_ms)} per message" if s.consume_ms else ""
     if s.rate_per_second is None:
-        rate = "messages so rare that each finds all receives idle"
+        rate = "messages so rare that each finds all receives waiting"
     else:
         rate = f"{number(s.rate_per_second)} messages per second"
     lasting = "" if s.duration_ms is None else f" for {duration(s.duration_ms)}"
