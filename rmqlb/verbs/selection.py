@@ -1,4 +1,4 @@
-"""Which groups a verb looks at, and what the caller says of them."""
+"""The groups that a verb reads, and what the caller says of them."""
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence

@@ -151,5 +151,6 @@ def _producers(parsed: Simulation, routes: Sequence[TopicRouteData], elsewhere: 
         return found
     is_assumed = any(report.topic not in inflow for report in found.reports)
     rate = f", and send {ASSUMED_RATE} messages per second without --rate" if is_assumed else ""
-    text = f"producers are SYNC with the defaults of client {sends.client_version}{rate}; for other producers, use simulate-send"
+    text = f"producers are SYNC with the defaults of client {sends.client_version}{rate}"
+    text += "; for other producers, use simulate-send"
     return Producers(found.reports, (*found.findings, Finding("assumed-producers", text, severity=INFO)))

@@ -30,7 +30,7 @@ _LONGEST_FILE = 1024 * 1024
 
 class Key(Struct, frozen=True):
     metavar: str
-    strategies: tuple[str, ...]  # those that look at it
+    strategies: tuple[str, ...]  # those that use it
     repeatable: bool = False
 
 
@@ -104,7 +104,7 @@ class Strategies:
         return tuple(text for text in files if isinstance(text, str))
 
     def must_apply(self, *, reported: bool) -> None:
-        """Refuse options at which no strategy looks; `reported`: consumers may run others than those named."""
+        """Refuse options that no strategy uses; `reported`: consumers may run others than those named."""
         chosen = [each for name in self.named for each in names_inside(name, self.settings)] if self._given else []
         for key, texts in self._given.items():
             own = KEYS[key].strategies

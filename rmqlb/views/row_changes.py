@@ -1,4 +1,4 @@
-"""The changes of a result since the last look, row by row."""
+"""The changes of a result since it was last shown, row by row."""
 
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal

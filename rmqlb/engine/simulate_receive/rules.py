@@ -126,8 +126,8 @@ REVIVE_QUEUES = 8
 REVIVE_EARLY_US = SECOND_US
 """How long before its messages are visible again a checkpoint is due (`PopMessageProcessor.buildCkMsg`)."""
 TIMER_SECOND_US = SECOND_US
-TIMER_LOOK_US = 100 * MS_US
-"""The timer wheel has full seconds (`timerPrecisionMs`); the second time is how often it looks which have passed
+TIMER_CHECK_US = 100 * MS_US
+"""The timer wheel has full seconds (`timerPrecisionMs`); the second time is how often it checks which have passed
 (`HookUtils.transformTimerMessage`, `TimerDequeueGetService`)."""
 REVIVE_LAG_US = 2 * SECOND_US
 """How far the entries that a service has read must reach beyond the time at which a message is visible again: one
@@ -137,10 +137,10 @@ REVIVE_STALE_US = 3 * SECOND_US
 REVIVE_STEP_US = 100 * MS_US
 REVIVE_QUIET_US = 4 * SECOND_US
 REVIVE_SCAN_US = 10 * SECOND_US
-"""The steps of a look; after how long without an entry it ends, and how long it lasts at most (`reviveScanTime`)."""
+"""The steps of a scan; after how long without an entry it ends, and how long it lasts at most (`reviveScanTime`)."""
 REVIVE_INTERVAL_US = SECOND_US
 REVIVE_MOST_SLOW = 3
-"""The pause of a service before each look (`reviveInterval`). After looks without checkpoints it waits that time once
+"""The pause of a service before each scan (`reviveInterval`). After scans without checkpoints it waits that time once
 more for each of them, up to three times (`reviveMaxSlow`)."""
 LOCK_TICK_US = 100 * MS_US  # in order, a queue is free at the next tick after its time (`ConsumerOrderInfoLockManager`)
 MOST_DELIVERIES = 17

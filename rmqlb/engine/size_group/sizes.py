@@ -357,9 +357,9 @@ def future_ids(strategy: str, settings: Settings, question: SizeQuestion, number
     names = names_inside(strategy, settings)
     config = settings.config if "CONFIG" in names and isinstance(settings.config, Mapping) else {}
     machines = sorted({host(client_id) for client_id in question.present})
-    looks = next((name for name in names if name in RULES and RULES[name].decides in ("machine", "name")), None)
-    if looks is not None and looks != "CONFIG" and not machines:
-        text = f"{looks} uses the machines of consumers; rmqlb takes those of future consumers from current ones"
+    placed = next((name for name in names if name in RULES and RULES[name].decides in ("machine", "name")), None)
+    if placed is not None and placed != "CONFIG" and not machines:
+        text = f"{placed} uses the machines of consumers; rmqlb takes those of future consumers from current ones"
         hint = "use a source that has the consumers of the group, or compare other strategies"
         raise DataError(f"{text}: no machine is known", hint=hint, code="consumers-unknown")
     first = sort_client_ids(question.present) if question.subscribed else []
@@ -369,7 +369,7 @@ def future_ids(strategy: str, settings: Settings, question: SizeQuestion, number
         known = [client_id for client_id in sort_client_ids(config) if client_id not in first]
         places = future_hosts(question)[len(first) + len(known) :] if question.limits.survive_host else ()
         shuffled = [known.pop(draws.below(len(known))) for _ in range(len(known))]
-        drawn = _random_ids(draws, machines if looks else (), number, places if looks else ())
+        drawn = _random_ids(draws, machines if placed else (), number, places if placed else ())
         found.append([*first, *shuffled, *drawn][:number])
     return found
 
