@@ -1,4 +1,4 @@
-"""Profiles of producers: a `ClientProfile` for each stretch of equal Java versions, an `SdkProfile` for each SDK.
+"""Profiles of producers: a `ClientProfile` for each range of equal Java versions, an `SdkProfile` for each SDK.
 
 The Java facts were read from the released classes of the versions named. An SDK's profile has the version that was
 read, its rules, and how they were proven; a version or an SDK that is not here gets the rules of the nearest one.
@@ -76,7 +76,7 @@ class ClientProfile(Struct, frozen=True):
         return str(self.versions)
 
     def duration(self, latency_ms: float, *, isolation: bool) -> int:
-        """For how many ms an attempt isolates its broker (`MQFaultStrategy.computeNotAvailableDuration`)."""
+        """The isolation of a broker after an attempt, in ms (`MQFaultStrategy.computeNotAvailableDuration`)."""
         counted = self.isolation_latency if isolation else latency_ms
         for threshold, duration in zip(reversed(self.latency_max), reversed(self.not_available_duration), strict=True):
             if counted >= threshold:
@@ -85,7 +85,7 @@ class ClientProfile(Struct, frozen=True):
 
 
 def _profiles() -> tuple[ClientProfile, ...]:
-    """From the newest to the oldest, each by its differences from the next newer one."""
+    """The profiles, newest first, each defined by its differences from the next newer one."""
     v533 = ClientProfile((5, 3, 3))
     v532 = replace(v533, since=(5, 3, 2), caps_request=False)
     v531 = replace(v532, since=(5, 3, 1), async_needs_time=False)
@@ -139,7 +139,7 @@ class SdkProfile(Struct, frozen=True):
     mirrors: str  # the version whose rules these are
     vectors: int  # number of questions that the SDK itself answered; 0 where only its source was read
     hash: Hash  # of a message group or sharding key
-    rotation: Rotation | None  # its way round the queues
+    rotation: Rotation | None  # its rotation through the queues
     counter: Counter = "int32"  # the number that it counts by
     counts_first: bool = False  # the counter goes up before it is used
     since: Version | tuple[()] = ()  # the first version that has these rules; () is the oldest there is
@@ -226,7 +226,7 @@ class ChosenSdk(Struct, frozen=True):
 
     @property
     def mirrors(self) -> str:
-        """The version whose rules these are, with the SDK where it is another one."""
+        """The version whose rules these are, with its SDK if that is another one."""
         own = self.text.partition("@")[0] == self.profile.name
         return self.profile.mirrors if own else f"{self.profile.name} {self.profile.mirrors}"
 
@@ -266,6 +266,6 @@ def sdk(text: str) -> ChosenSdk:
     match = _VERSION.fullmatch(version)
     if match is None:
         known = ", ".join(f"{name}@{profile.mirrors}" for profile in stretches)
-        raise UsageError(f"{text[:60]}: not a version of {name}", hint=f"known are {known}")
+        raise UsageError(f"{text[:60]}: not a version of {name}", hint=f"known versions: {known}")
     wanted = int(match[1]), int(match[2]), int(match[3] or 0)
     return ChosenSdk(next(profile for profile in stretches if wanted >= profile.since), text, assumed=True)

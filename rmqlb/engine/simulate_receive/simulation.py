@@ -126,7 +126,7 @@ class Broker:
         self._scan_phase, self._lock_phase = below(rules.SCAN_US), below(rules.LOCK_TICK_US)
         self._services: list[ReviveService] = []
         if rules.may_come_back(self._scenario):
-            timer = TimerWheel(below(rules.TIMER_SECOND_US), below(rules.TIMER_LOOK_US))
+            timer = TimerWheel(below(rules.TIMER_SECOND_US), below(rules.TIMER_CHECK_US))
             for _ in range(rules.REVIVE_QUEUES):
                 self._services.append(ReviveService(self._clock, timer, below(IDLE_US), self._revive))
         self._checkpoints = 0
