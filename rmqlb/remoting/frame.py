@@ -55,10 +55,9 @@ def encode_frame(command: RemotingCommand) -> bytes:
 class FrameDecoder:
     """Turns received bytes into commands (`NettyDecoder`, `RemotingCommand.decode`)."""
 
-    def __init__(self, *, max_frame: int = MAX_FRAME) -> None:
+    def __init__(self) -> None:
         self._buffer = bytearray()
         self._error: str | None = None
-        self._max_frame = max_frame
 
     @property
     def broken(self) -> bool:
@@ -89,8 +88,8 @@ class FrameDecoder:
         if len(self._buffer) - start < _TOTAL.size:
             return None
         total: int = _TOTAL.unpack_from(self._buffer, start)[0]
-        if not _META.size <= total <= self._max_frame - _TOTAL.size:
-            raise ProtocolError(f"frame length {total} is not between {_META.size} and {self._max_frame - _TOTAL.size}")
+        if not _META.size <= total <= MAX_FRAME - _TOTAL.size:
+            raise ProtocolError(f"frame length {total} is not between {_META.size} and {MAX_FRAME - _TOTAL.size}")
         if len(self._buffer) - start < _PREFIX:
             return None
         meta: int = _META.unpack_from(self._buffer, start + _TOTAL.size)[0]
@@ -122,9 +121,9 @@ class Exchange:
     late answer must not count as another's.
     """
 
-    def __init__(self, *, max_frame: int = MAX_FRAME) -> None:
+    def __init__(self) -> None:
         self.unknown_answers = 0  # responses to requests that were never sent
-        self._decoder = FrameDecoder(max_frame=max_frame)
+        self._decoder = FrameDecoder()
         self._last = 0  # opaque of the last request
 
     @property

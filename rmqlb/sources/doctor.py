@@ -21,9 +21,9 @@ from rmqlb.model.snapshot import Everything, Wanted
 from rmqlb.sources.live import LiveSource
 from rmqlb.sources.native.source import ANY_GROUP, TLS_PREFIX, NameServerReads, Proxies, proxy_address
 from rmqlb.sources.native.wire import TimedSocket, look_up, parse_address, parse_address_map
-from rmqlb.sources.opening import Access, for_another_reading, open_source, wire_settings
+from rmqlb.sources.opening import for_another_reading, open_source
 from rmqlb.sources.pace import Deadline, ask_concurrently, reason
-from rmqlb.sources.source import Refused
+from rmqlb.sources.source import Access, Refused
 
 if TYPE_CHECKING:
     from rmqlb.sources.dashboard import DashboardReads
@@ -106,11 +106,10 @@ def _reached(host: str, port: int, access: Access) -> Chain:
 def _of_cluster(
     servers: Sequence[str], access: Access, progress: Progress, now: Callable[[], float], *, tls: bool
 ) -> Iterator[SourceStep]:
-    settings = wire_settings(access, tls=tls)
     brokers: dict[str, str] = {}
     for at, server in enumerate(servers):
         progress(server, at, len(servers))
-        reads = NameServerReads([server], settings)
+        reads = NameServerReads([server], access, tls=tls)
         host, port = parse_address(parse_address_map(access.map_address).apply(server))
         answering = _name_server(reads, server, brokers, tls=tls)
         yield from _tried(server, (*_reached(host, port, access), *answering))
@@ -118,7 +117,7 @@ def _of_cluster(
     if not brokers:
         yield SourceStep("brokers", None, "notTried", "no NameServer lists one")
         return
-    reads = NameServerReads(servers, settings)
+    reads = NameServerReads(servers, access, tls=tls)
     listed = sorted(brokers.items())
     with ask_concurrently(lambda each: list(_of_broker(reads, *each, now)), listed, _AT_ONCE) as futures:
         for at, future in enumerate(futures):
@@ -238,7 +237,7 @@ def _of_proxies(access: Access, *, tls: bool) -> Iterator[SourceStep]:
 
 
 def _proxy(text: str, access: Access, *, tls: bool) -> str:
-    asked = Proxies((proxy_address(text),), wire_settings(access, tls=tls or text.startswith(TLS_PREFIX)))
+    asked = Proxies((proxy_address(text),), access, tls=tls or text.startswith(TLS_PREFIX))
     try:
         asked.consumers(ANY_GROUP)
         for part in asked.unread():

@@ -86,13 +86,13 @@ class LiveSource:
         clock: Callable[[], datetime] = utc_now,
         pace: Pace | None = None,  # that other readings share; one of its own by default
         proxies: Proxies | None = None,  # that are asked for consumers too
-        deadline: Deadline = NO_DEADLINE,  # after which nothing is asked any more
+        deadline: Deadline | None = None,  # after which nothing is asked any more
     ) -> None:
         self.reads = reads
         self._proxies = proxies
         self._clock = clock
         self._pace = pace or Pace()
-        self._deadline = deadline
+        self._deadline = deadline or NO_DEADLINE
         self._slots = threading.BoundedSemaphore(AT_ONCE)
         self.shown: Callable[[], AbstractContextManager[Progress]] = lambda: nullcontext(no_progress)
         self._begin(Wanted(), no_progress)

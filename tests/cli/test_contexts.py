@@ -15,7 +15,7 @@ from rmqlb.cli.common.terminal import Terminal
 from rmqlb.cli.settings import user_file_path
 from rmqlb.errors import UsageError
 from rmqlb.model.configuration import ActiveContext, Written
-from rmqlb.sources.opening import Access
+from rmqlb.sources.source import Access
 from tests.cli.run import EXAMPLE, ROOT, Desk, Ran, data_of, run, settings
 from tests.support.mismatches import every_case
 from tests.support.replay_dashboard import Replay, dashboard

@@ -19,7 +19,8 @@ from msgspec.structs import replace
 
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.snapshot import Wanted
-from rmqlb.sources.opening import Access, open_source
+from rmqlb.sources.opening import open_source
+from rmqlb.sources.source import Access
 
 from .cluster import RocketMQCluster, TopicOnBroker
 from .jvm import START_DEADLINE, Java, JavaProcess, started, wait_until

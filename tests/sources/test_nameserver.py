@@ -11,13 +11,12 @@ from msgspec.structs import replace
 
 from rmqlb import DataError, EndpointError, MessageQueue, UsageError
 from rmqlb.model.snapshot import ClusterSnapshot, Everything, Wanted
-from rmqlb.remoting.acl import Credentials
 from rmqlb.remoting.codes import RequestCode, ResponseCode
 from rmqlb.sources.live import AT_ONCE, LiveSource
 from rmqlb.sources.native.source import NameServerReads, Proxies, proxy_address
-from rmqlb.sources.native.wire import WireSettings, parse_address_map
-from rmqlb.sources.opening import Access, open_source
-from rmqlb.sources.source import Refused
+from rmqlb.sources.opening import open_source
+from rmqlb.sources.pace import Pace
+from rmqlb.sources.source import Access, Refused
 from tests.support import replay_remoting as server
 from tests.support.mismatches import every_case
 from tests.support.replay_dashboard import Replay as Dashboard
@@ -41,14 +40,13 @@ RUNNING = RequestCode.GET_CONSUMER_RUNNING_INFO
 IDS = tuple(f"192.0.2.2@inst{i}" for i in range(3))
 
 
-def reads(servers: list[str], brokers: tuple[Replay, ...] = (), **settings: Any) -> NameServerReads:
-    quick: dict[str, Any] = {"timeout": 5.0, "sleep": lambda _: None, "jitter": lambda: 0.0, **settings}
-    addresses = parse_address_map([broker.mapped for broker in brokers])
-    return NameServerReads(servers, WireSettings(addresses=addresses, **quick), clock=lambda: NOW)
+def reads(servers: list[str], brokers: tuple[Replay, ...] = (), **access: Any) -> NameServerReads:
+    at_once, mapped = Pace(sleep=lambda _: None, jitter=lambda: 0.0), tuple(broker.mapped for broker in brokers)
+    return NameServerReads(servers, Access(pace=at_once, map_address=mapped, **access), clock=lambda: NOW)
 
 
-def fetch(wanted: Wanted, a: Replay, b: Replay, **settings: Any) -> ClusterSnapshot:
-    return LiveSource(reads([a.address], (a, b), **settings), clock=lambda: NOW).fetch(wanted)
+def fetch(wanted: Wanted, a: Replay, b: Replay, **access: Any) -> ClusterSnapshot:
+    return LiveSource(reads([a.address], (a, b), **access), clock=lambda: NOW).fetch(wanted)
 
 
 @pytest.fixture
@@ -218,10 +216,10 @@ REFUSALS = {
 
 @every_case(("said", "hint"), REFUSALS.items())
 def test_a_refusal_for_want_of_rights_says_what_to_try(said: str, hint: str) -> None:
-    credentials = None if "No accessKey" in said else Credentials("reader", "12345678")
+    account = Access() if "No accessKey" in said else Access(access_key="reader", secret_key=lambda: "12345678")
     code = 1 if "AclException" in said or "AuthorizationException" in said else 16
     with remoting(Replay(faults={"*": server.refusing(code, said)})) as replay:
-        reading = closing(NameServerReads([replay.address], WireSettings(credentials=credentials)))
+        reading = closing(NameServerReads([replay.address], account))
         with reading as source, pytest.raises(Refused) as raised:
             source.route("OrderEvents")
     assert (raised.value.code, raised.value.hint) == ("access-denied", hint)
@@ -267,7 +265,7 @@ def proxy() -> Iterator[Replay]:
 
 
 def asked(addresses: Sequence[str]) -> tuple[list[str], list[str]]:
-    proxies = Proxies(addresses, WireSettings(timeout=0.5, retries=0))
+    proxies = Proxies(addresses, Access(timeout=0.5, retries=0))
     try:
         answers = proxies.consumers("grpc-svc")
         return [i for view, _ in answers for i in view.client_ids], [part.reason for part in proxies.unread()]

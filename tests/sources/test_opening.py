@@ -20,7 +20,8 @@ from rmqlb.sources.doctor import check_source
 from rmqlb.sources.dump import DumpSource
 from rmqlb.sources.live import LiveSource
 from rmqlb.sources.native.source import NameServerReads
-from rmqlb.sources.opening import Access, open_source
+from rmqlb.sources.opening import open_source
+from rmqlb.sources.source import Access
 from tests.cli.run import EXAMPLE, run
 from tests.support.mismatches import every_case
 from tests.support.replay_dashboard import Replay as Site

@@ -15,8 +15,8 @@ from rmqlb.remoting.codes import RequestCode
 from rmqlb.sources.formats import documents as docs
 from rmqlb.sources.live import LiveSource
 from rmqlb.sources.native.source import NameServerReads
-from rmqlb.sources.native.wire import WireSettings
 from rmqlb.sources.pace import Deadline, Pace, SilentServers, ask_concurrently
+from rmqlb.sources.source import Access
 from tests.support import replay_dashboard
 from tests.support.mismatches import every_case
 from tests.support.replay_remoting import Fault, Replay, Turn, cluster, refusal, refusing, remoting, silent, success
@@ -226,7 +226,7 @@ def test_silent_brokers_are_found_all_at_once() -> None:
         }
         answer = success(body({"brokerAddrTable": table, "clusterAddrTable": {"c": sorted(table)}}))
         good = stack.enter_context(remoting(Replay(answers={(RequestCode.GET_BROKER_CLUSTER_INFO, ""): answer})))
-        source = LiveSource(NameServerReads([good.address], WireSettings(timeout=0.4, retries=0)))
+        source = LiveSource(NameServerReads([good.address], Access(timeout=0.4, retries=0)))
         with pytest.raises(EndpointError):
             source.fetch(ALL)
     assert most[0] >= MUTE - 1

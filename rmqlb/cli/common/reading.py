@@ -18,7 +18,7 @@ from rmqlb.errors import DataError, UsageError
 from rmqlb.model.configuration import Setting, secret_place
 from rmqlb.model.result import Progress, no_progress
 from rmqlb.model.snapshot import ClusterSnapshot, Wanted, suggestion
-from rmqlb.sources.opening import Access
+from rmqlb.sources.source import Access
 from rmqlb.sources.source_text import is_live, shown_source
 from rmqlb.verbs import amounts
 from rmqlb.verbs.source import Earlier, TextReader, earlier
