@@ -19,7 +19,7 @@ from rmqlb.model.doctor import SourceStep
 from rmqlb.model.result import Progress, counted, no_progress, utc_text
 from rmqlb.model.snapshot import Everything, Wanted
 from rmqlb.sources.live import LiveSource
-from rmqlb.sources.native.source import ANY_GROUP, TLS_PREFIX, NameServerReads, Proxies, proxy_address
+from rmqlb.sources.native.source import ANY_GROUP, NameServerReads, Proxies
 from rmqlb.sources.native.wire import TimedSocket, look_up, parse_address, parse_address_map
 from rmqlb.sources.opening import for_another_reading, open_source
 from rmqlb.sources.pace import Deadline, ask_concurrently, reason
@@ -237,7 +237,7 @@ def _of_proxies(access: Access, *, tls: bool) -> Iterator[SourceStep]:
 
 
 def _proxy(text: str, access: Access, *, tls: bool) -> str:
-    asked = Proxies((proxy_address(text),), access, tls=tls or text.startswith(TLS_PREFIX))
+    asked = Proxies(replace(access, proxies=(text,)), tls=tls)
     try:
         asked.consumers(ANY_GROUP)
         for part in asked.unread():

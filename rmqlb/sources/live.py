@@ -55,7 +55,6 @@ from rmqlb.model.snapshot import (
 )
 from rmqlb.remoting.codes import ResponseCode
 from rmqlb.sources.formats import documents as docs
-from rmqlb.sources.formats.consumer_evidence import consume_stacks, consumer_evidence
 from rmqlb.sources.pace import NO_DEADLINE, Deadline, Pace, ask_concurrently
 from rmqlb.sources.source import Refused, utc_now
 
@@ -170,7 +169,7 @@ class LiveSource:
             }
             answers = self._each(
                 "stack traces",
-                lambda each: consume_stacks(self._running_info(group, each, via[each], stacks=True), group),
+                lambda each: docs.consume_stacks(self._running_info(group, each, via[each], stacks=True), group),
                 [client_id for client_id in dict.fromkeys(client_ids) if client_id in via],
                 lambda client_id, why: Unread("member", group, why, client_id),
                 slots=False,
@@ -399,11 +398,9 @@ class LiveSource:
         self, group: str, client_id: str, addresses: Sequence[str]
     ) -> tuple[MemberReport, frozenset[MessageQueue]]:
         document, address = self._through_any(group, client_id, addresses)
-        where, report = f"{address}, {client_id}", docs.member_report(document, client_id)
-        if self._wanted.evidence:
-            now = int(self._clock().timestamp() * 1000)
-            report = replace(report, evidence=consumer_evidence(document, where, now))
-        return report, docs.held_queues(document, where)
+        where, now = f"{address}, {client_id}", int(self._clock().timestamp() * 1000)
+        evidence = docs.consumer_evidence(document, where, now) if self._wanted.evidence else None
+        return docs.member_report(document, client_id, evidence), docs.held_queues(document, where)
 
     def _through_any(
         self, group: str, client_id: str, addresses: Sequence[str]

@@ -85,14 +85,9 @@ def _native(name_servers: list[str], access: Access, *, tls: bool) -> LiveSource
 
 def _live(reads: DashboardReads | NameServerReads, access: Access, *, tls: bool) -> LiveSource:
     from rmqlb.sources.live import LiveSource
+    from rmqlb.sources.native.source import Proxies
 
-    proxies = None
-    if access.proxies:
-        from rmqlb.sources.native.source import TLS_PREFIX, Proxies, proxy_address
-
-        addresses = dict.fromkeys(map(proxy_address, access.proxies))
-        tls = tls or any(proxy.startswith(TLS_PREFIX) for proxy in access.proxies)
-        proxies = Proxies(tuple(addresses), access, tls=tls)
+    proxies = Proxies(access, tls=tls) if access.proxies else None
     return LiveSource(reads, pace=access.pace, proxies=proxies, deadline=access.deadline)
 
 

@@ -1,4 +1,4 @@
-"""Common parts of the sources."""
+"""How sources are reached, and what they have in common."""
 
 from __future__ import annotations
 

@@ -265,7 +265,7 @@ def proxy() -> Iterator[Replay]:
 
 
 def asked(addresses: Sequence[str]) -> tuple[list[str], list[str]]:
-    proxies = Proxies(addresses, Access(timeout=0.5, retries=0))
+    proxies = Proxies(Access(timeout=0.5, retries=0, proxies=tuple(addresses)))
     try:
         answers = proxies.consumers("grpc-svc")
         return [i for view, _ in answers for i in view.client_ids], [part.reason for part in proxies.unread()]

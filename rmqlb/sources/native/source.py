@@ -368,7 +368,7 @@ def _access_hint(access_key: str | None, text: str) -> str:
 PROXY_PORT = 8080  # default `remotingListenPort`
 _MARK = "MSG_REGION"  # in each answer of a Proxy's own (`AbstractRemotingActivity.writeResponse`)
 _TRY = "give its remoting port (remotingListenPort, 8080 if not set)"
-TLS_PREFIX = "rocketmqs://"
+_TLS_PREFIX = "rocketmqs://"
 _GRPC = f"if it is a Proxy's gRPC port, {_TRY}"
 
 ProxyAnswer = tuple[ProxyView, docs.ConnectionsDocument | None]  # the document when a consumer is online
@@ -390,13 +390,12 @@ def proxy_address(text: str, where: str = "--proxy") -> str:
 class Proxies:
     """Several Proxies; thread-safe. A silent Proxy gets no further request."""
 
-    def __init__(
-        self, addresses: Sequence[str], access: Access, clock: Callable[[], datetime] = utc_now, *, tls: bool = False
-    ) -> None:
+    def __init__(self, access: Access, clock: Callable[[], datetime] = utc_now, *, tls: bool = False) -> None:
+        tls = tls or any(proxy.startswith(_TLS_PREFIX) for proxy in access.proxies)
         self._client = RemotingClient(access, tls=tls)
         self._max_bytes = access.max_bytes
         self._clock = clock
-        self._locks = {address: threading.Lock() for address in addresses}
+        self._locks = {proxy_address(proxy): threading.Lock() for proxy in access.proxies}
         self._lost: dict[str, str] = {}
 
     def consumers(self, group: str) -> list[ProxyAnswer]:
