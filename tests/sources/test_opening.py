@@ -99,6 +99,8 @@ def test_a_dashboard_a_proxy_and_a_file(tmp_path: Path) -> None:
     with dashboard(Site(login=("me", "s3cret"))) as site:
         login = [*works("protocol"), ("login", "fails", "login-needed"), *left("brokers", "permissions", "clock")]
         assert steps(site.url) == [*REACHED, *login]
+        wrong = steps(site.url, Access(user="me", password=lambda _: "wrong"))
+        assert wrong[3] == ("login", "fails", "login-failed")
         site.login = None
         clock = ("clock", "fails", "clock-off")
         with remoting() as broker:
