@@ -127,7 +127,7 @@ def test_every_option_of_sources_says_how_they_are_reached(monkeypatch: pytest.M
     not_reaching = {"source", "namesrv_addr", "context", "active_context", "ignored_context_note"}
     assert options - not_reaching == REACHED.keys(), "give it a value in REACHED"
     access = reading.access(SourceOptions(**REACHED), Terminal("show-route", OutputOptions()))
-    assert changed(access, Access()) == set(Access.__struct_fields__) - {"pace", "deadline", "silent"}, (
+    assert changed(access, Access()) == set(Access.__struct_fields__) - {"pace", "deadline", "silent", "clock"}, (
         "an option of SourceOptions for each field of Access, and its line in rmqlb/cli/common/reading.py, access()"
     )
 

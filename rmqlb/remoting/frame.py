@@ -71,9 +71,9 @@ class FrameDecoder:
         commands: list[RemotingCommand] = []
         start = 0
         try:
-            while (end := self._frame_end(start)) is not None:
-                commands.append(_decode_frame(self._buffer, start, end))
-                start = end
+            while (found := self._whole_frame(start)) is not None:
+                command, start = found
+                commands.append(command)
             # One cut for all frames of this piece, so many small frames cost no more than one large one.
             del self._buffer[:start]
         except ProtocolError as error:
@@ -83,8 +83,8 @@ class FrameDecoder:
                 raise
         return commands
 
-    def _frame_end(self, start: int) -> int | None:
-        """The end of the frame at `start`, None if it is incomplete; both lengths are checked."""
+    def _whole_frame(self, start: int) -> tuple[RemotingCommand, int] | None:
+        """The command at `start` and its end, None if it is incomplete; both lengths are checked."""
         if len(self._buffer) - start < _TOTAL.size:
             return None
         total: int = _TOTAL.unpack_from(self._buffer, start)[0]
@@ -98,16 +98,12 @@ class FrameDecoder:
         header_length, longest = meta & _HEADER_LENGTH, min(total - _META.size, MAX_HEADER)
         if header_length > longest:
             raise ProtocolError(f"header length {header_length} is more than the {longest} that can be")
-        end = start + _TOTAL.size + total
-        return end if end <= len(self._buffer) else None
-
-
-def _decode_frame(buffer: bytearray, start: int, end: int) -> RemotingCommand:
-    meta: int = _META.unpack_from(buffer, start + _TOTAL.size)[0]
-    body_start = start + _PREFIX + (meta & _HEADER_LENGTH)
-    with memoryview(buffer) as view:
-        header, body = bytes(view[start + _PREFIX : body_start]), bytes(view[body_start:end])
-    return _DECODERS[meta >> 24](header, body or None)
+        body_start, end = start + _PREFIX + header_length, start + _TOTAL.size + total
+        if end > len(self._buffer):
+            return None
+        with memoryview(self._buffer) as view:
+            header, body = bytes(view[start + _PREFIX : body_start]), bytes(view[body_start:end])
+        return _DECODERS[meta >> 24](header, body or None), end
 
 
 class RequestNotAllowedError(ValueError):

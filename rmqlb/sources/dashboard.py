@@ -11,9 +11,8 @@ import math
 import re
 import ssl
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any
 
 import httpcore
@@ -28,7 +27,7 @@ from rmqlb.sources.formats.limits import collect, inflate, require_few_values
 from rmqlb.sources.native.wire import tls_context
 from rmqlb.sources.pace import NO_DEADLINE, Deadline, Pace, PassingFault, reason
 from rmqlb.sources.protocols import SUSPECT, wrong_protocol
-from rmqlb.sources.source import Access, Refused, read_unless, redact_secrets, utc_now
+from rmqlb.sources.source import Access, Refused, read_unless, redact_secrets
 
 READ_PATHS = frozenset(
     {
@@ -55,12 +54,10 @@ class DashboardReads:
         self,
         url: str,  # scheme, host, port and context path, without user or password
         access: Access,
-        clock: Callable[[], datetime] = utc_now,
     ) -> None:
         self.endpoint = url.rstrip("/")
-        self._access = access
+        self.access = access
         self._http = HttpClient(self.endpoint, access)
-        self._clock = clock
         self._login = threading.Lock()
         self._has_answered = False
         self._status = 0  # of the last answer
@@ -87,7 +84,7 @@ class DashboardReads:
             ResponseCode.TOPIC_NOT_EXIST,
             lambda: self._read(path, {"topic": name}, docs.RouteDocument, f" of topic {name}"),
         )
-        seen = Seen(self.endpoint + path, self._clock())
+        seen = Seen(self.endpoint + path, self.access.clock())
         return None if document is None else RouteSighting(docs.route(document, name), seen)
 
     def brokers(self, group: str) -> dict[str, str]:  # noqa: ARG002 - a Dashboard answers for every broker
@@ -153,13 +150,13 @@ class DashboardReads:
             raise AssertionError(f"{path} is not on the list of reads")
         answer = self._http.get(path, params)
         if _asks_for_login(answer):
-            if not self._access.user or self._access.password is None:
+            if not self.access.user or self.access.password is None:
                 hint = "name the user with --user or in the URL, the password in RMQLB_PASSWORD or --password-file"
                 raise EndpointError(f"{self.endpoint} asks for a login", hint=hint, code="login-needed")
             with self._login:  # one request logs in; the session's cookie then serves all
                 answer = self._http.get(path, params)
                 if _asks_for_login(answer):
-                    self._log_in(self._access.user, self._access.password(self._access.user))
+                    self._log_in(self.access.user, self.access.password(self.access.user))
                     answer = self._http.get(path, params)
         self.date, self._status = answer.headers.get("date"), answer.status
         return _open(answer)

@@ -88,7 +88,7 @@ def _live(reads: DashboardReads | NameServerReads, access: Access, *, tls: bool)
     from rmqlb.sources.native.source import Proxies
 
     proxies = Proxies(access, tls=tls) if access.proxies else None
-    return LiveSource(reads, pace=access.pace, proxies=proxies, deadline=access.deadline)
+    return LiveSource(reads, proxies)
 
 
 def _named(text: str, access: Access, *, tls: bool = False) -> LiveSource:

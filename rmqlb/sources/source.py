@@ -20,6 +20,12 @@ if TYPE_CHECKING:
 Answer = TypeVar("Answer")
 
 
+def utc_now() -> datetime:
+    """Now, in whole milliseconds: a second is a tenth of the time between two samples, and so of a rate."""
+    now = datetime.now(UTC)
+    return now.replace(microsecond=now.microsecond // 1000 * 1000)
+
+
 class Access(Struct, frozen=True):
     """How servers are reached, and within which limits."""
 
@@ -41,12 +47,7 @@ class Access(Struct, frozen=True):
     pace: Pace | None = None  # shared by all readings; None is a new one
     deadline: Deadline | None = None  # of all requests of one reading, whatever `timeout` is
     silent: SilentServers | None = None  # servers without further requests in one reading; None begins another reading
-
-
-def utc_now() -> datetime:
-    """Now, in whole milliseconds: a second is a tenth of the time between two samples, and so of a rate."""
-    now = datetime.now(UTC)
-    return now.replace(microsecond=now.microsecond // 1000 * 1000)
+    clock: Callable[[], datetime] = utc_now
 
 
 class NothingToAsk:

@@ -44,8 +44,8 @@ ORDER_SVC = Wanted(group="order-svc")
 
 
 def source(url: str, **access: Any) -> LiveSource:
-    at_once = Pace(sleep=lambda _: None, jitter=lambda: 0.0)
-    return LiveSource(DashboardReads(url, Access(**{"pace": at_once, **access}), lambda: NOW), clock=lambda: NOW)
+    usual = {"pace": Pace(sleep=lambda _: None, jitter=lambda: 0.0), "clock": lambda: NOW}
+    return LiveSource(DashboardReads(url, Access(**{**usual, **access})))
 
 
 def fetch(replay: Replay, wanted: Wanted, **access: Any) -> ClusterSnapshot:

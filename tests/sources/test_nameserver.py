@@ -41,12 +41,13 @@ IDS = tuple(f"192.0.2.2@inst{i}" for i in range(3))
 
 
 def reads(servers: list[str], brokers: tuple[Replay, ...] = (), **access: Any) -> NameServerReads:
-    at_once, mapped = Pace(sleep=lambda _: None, jitter=lambda: 0.0), tuple(broker.mapped for broker in brokers)
-    return NameServerReads(servers, Access(pace=at_once, map_address=mapped, **access), clock=lambda: NOW)
+    usual = {"pace": Pace(sleep=lambda _: None, jitter=lambda: 0.0), "clock": lambda: NOW}
+    mapped = tuple(broker.mapped for broker in brokers)
+    return NameServerReads(servers, Access(map_address=mapped, **{**usual, **access}))
 
 
 def fetch(wanted: Wanted, a: Replay, b: Replay, **access: Any) -> ClusterSnapshot:
-    return LiveSource(reads([a.address], (a, b), **access), clock=lambda: NOW).fetch(wanted)
+    return LiveSource(reads([a.address], (a, b), **access)).fetch(wanted)
 
 
 @pytest.fixture
@@ -110,14 +111,14 @@ def test_only_consumers_that_are_named_and_listed_are_asked_for_stack_traces(bro
     thread = "ConsumeMessageThread_1                  "
     stack = f"{thread}TID: 42 STATE: TIMED_WAITING\n{thread}a.B.c(B.java:1)\n\n"
     reporting(brokers, saying({"properties": {}, "mqTable": {}, "jstack": stack}))
-    source = LiveSource(reads([brokers[0].address], brokers), clock=lambda: NOW)
+    source = LiveSource(reads([brokers[0].address], brokers))
     found = source.ask_stacks("order-svc", [IDS[1], "stranger", IDS[1]])
     assert found == {IDS[1]: ("ConsumeMessageThread_1 TIMED_WAITING\na.B.c(B.java:1)",)}
     asked = [r.ext_fields for replay in brokers for r in replay.requests if r.code == RUNNING]
     assert asked == [{"consumerGroup": "order-svc", "clientId": IDS[1], "jstackEnable": "true"}]
     for fault in (server.refusing(1, "no"), server.closed, saying([])):
         reporting(brokers, fault)
-        source = LiveSource(reads([brokers[0].address], brokers, retries=0), clock=lambda: NOW)
+        source = LiveSource(reads([brokers[0].address], brokers, retries=0))
         assert source.ask_stacks("order-svc", [IDS[1]]) == {}
 
 

@@ -42,8 +42,8 @@ def cluster_json() -> str:
     with dashboard(Replay()) as replay:
         found = []
         for group in STRATEGIES:
-            reads = DashboardReads(replay.url, Access(), clock=lambda: CAPTURED_AT)
-            found.append(LiveSource(reads, lambda: CAPTURED_AT).fetch(Wanted(group=group)))
+            reads = DashboardReads(replay.url, Access(clock=lambda: CAPTURED_AT))
+            found.append(LiveSource(reads).fetch(Wanted(group=group)))
         whole = replace(
             found[0], routes={topic: route for snapshot in found for topic, route in snapshot.routes.items()},
             groups={name: group for snapshot in found for name, group in snapshot.groups.items()}, unread=(), notes=(),

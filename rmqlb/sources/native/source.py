@@ -13,7 +13,6 @@ import json
 import re
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import datetime
 from typing import TypeVar
 
 from msgspec.structs import replace
@@ -30,7 +29,7 @@ from rmqlb.sources.formats.limits import require_few_values
 from rmqlb.sources.native.wire import RemotingClient, parse_address
 from rmqlb.sources.pace import NO_DEADLINE, SilentServers, ask_concurrently
 from rmqlb.sources.protocols import SUSPECT, wrong_protocol
-from rmqlb.sources.source import Access, Refused, read_unless, utc_now
+from rmqlb.sources.source import Access, Refused, read_unless
 
 Answer = TypeVar("Answer")
 Document = TypeVar("Document")
@@ -44,21 +43,13 @@ _OFFSET = re.compile(r"-?[0-9]{1,19}")
 class NameServerReads:
     kind = "nameserver"
 
-    def __init__(
-        self,
-        name_servers: Sequence[str],
-        access: Access,
-        clock: Callable[[], datetime] = utc_now,
-        *,
-        tls: bool = False,
-    ) -> None:
+    def __init__(self, name_servers: Sequence[str], access: Access, *, tls: bool = False) -> None:
         self._scheme = "rocketmqs" if tls else "rocketmq"
         self.endpoint = f"{self._scheme}://{','.join(name_servers)}"
         self._silent = access.silent or SilentServers()
         self._client = RemotingClient(replace(access, silent=self._silent), tls=tls)
-        self._access = access
+        self.access = access
         self._name_servers = list(name_servers)
-        self._clock = clock
         self._lock = threading.Lock()
         self._lost: dict[str, EndpointError] = {}
         self._unlisted: dict[str, str] = {}
@@ -102,7 +93,7 @@ class NameServerReads:
             code, kind = RequestCode.GET_ROUTEINFO_BY_TOPIC, docs.RouteDocument
             found = read_unless(ResponseCode.TOPIC_NOT_EXIST, lambda: self._read(server, code, kind, topic=topic))
             route = TopicRouteData(topic, (), ()) if found is None else docs.route(found, topic)
-            return RouteSighting(route, Seen(f"NameServer {server}", self._clock()))
+            return RouteSighting(route, Seen(f"NameServer {server}", self.access.clock()))
 
         sightings = list(self._answers(ask))
         known = [sighting for sighting in sightings if sighting.route.queue_datas or sighting.route.broker_datas]
@@ -246,7 +237,7 @@ class NameServerReads:
 
     def _wrong_protocol(self, server: str, error: EndpointError) -> EndpointError | None:
         host, port = parse_address(self._client.addresses.apply(server))
-        timeout = min(self._access.timeout, (self._access.deadline or NO_DEADLINE).rest)
+        timeout = min(self.access.timeout, (self.access.deadline or NO_DEADLINE).rest)
         return wrong_protocol(self._scheme, server, host, port, timeout, trusted=error.code != "tls-failed")
 
     def _from_any(self, code: RequestCode, kind: type[Document]) -> Document:
@@ -306,7 +297,7 @@ class NameServerReads:
         return self._document(address, code, self._answer(address, request(code, **fields)), kind)
 
     def _document(self, address: str, code: int, response: RemotingCommand, kind: type[Document]) -> Document:
-        return _document(response, kind, f"{address} {RequestCode(code).name}", self._access.max_bytes)
+        return _document(response, kind, f"{address} {RequestCode(code).name}", self.access.max_bytes)
 
     def _offset_of(self, queue: MessageQueue, address: str, code: RequestCode, **fields: str | int) -> int:
         command = request(code, topic=queue.topic, queueId=queue.queue_id, **fields)
@@ -333,7 +324,7 @@ class NameServerReads:
             raise Refused(message, text, response_code=response.code, hint=hint)
         if response.code != ResponseCode.NO_PERMISSION and not any(name in text for name in _DENIED):
             raise Refused(message, text, response_code=response.code)
-        hint = _access_hint(self._access.access_key, text)
+        hint = _access_hint(self.access.access_key, text)
         raise Refused(message, text, response_code=response.code, hint=hint, code="access-denied")
 
 
@@ -390,11 +381,10 @@ def proxy_address(text: str, where: str = "--proxy") -> str:
 class Proxies:
     """Several Proxies; thread-safe. A silent Proxy gets no further request."""
 
-    def __init__(self, access: Access, clock: Callable[[], datetime] = utc_now, *, tls: bool = False) -> None:
+    def __init__(self, access: Access, *, tls: bool = False) -> None:
         tls = tls or any(proxy.startswith(_TLS_PREFIX) for proxy in access.proxies)
         self._client = RemotingClient(access, tls=tls)
-        self._max_bytes = access.max_bytes
-        self._clock = clock
+        self._access = access
         self._locks = {proxy_address(proxy): threading.Lock() for proxy in access.proxies}
         self._lost: dict[str, str] = {}
 
@@ -422,7 +412,7 @@ class Proxies:
         found: dict[tuple[str, str | None], Connection] = {}
         for each in () if document is None else docs.connections(document):
             found.setdefault((each.client_id, None if is_grpc(each.client_id) else each.client_addr), each)
-        return ProxyView(tuple(found.values()), Seen(f"Proxy {address}", self._clock()), address), document
+        return ProxyView(tuple(found.values()), Seen(f"Proxy {address}", self._access.clock()), address), document
 
     def _document(self, address: str, group: str) -> docs.ConnectionsDocument | None:
         command = request(RequestCode.GET_CONSUMER_CONNECTION_LIST, consumerGroup=group)
@@ -441,4 +431,4 @@ class Proxies:
         if response.code != ResponseCode.SUCCESS:
             text = docs.first_line(response.remark or "no reason given")
             raise EndpointError(f"it refuses to tell its consumers: code {response.code}: {text}")
-        return _document(response, docs.ConnectionsDocument, f"Proxy {address}", self._max_bytes)
+        return _document(response, docs.ConnectionsDocument, f"Proxy {address}", self._access.max_bytes)

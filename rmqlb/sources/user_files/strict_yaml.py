@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from typing import Any, NoReturn
 
 from rmqlb.errors import DocumentError, UsageError
@@ -18,10 +18,10 @@ Path = tuple[str | int, ...]
 class StrictReader:
     """One reading of a text; each method checks a value at its path and returns it (raises UsageError)."""
 
-    def __init__(self, text: str, where: str, fault: Callable[[str, str | None], UsageError], example: str) -> None:
+    def __init__(self, text: str, where: str, code: str, example: str) -> None:
         self.where = where  # name of the text in errors
         self._text = text
-        self._fault = fault  # makes the error of a problem and a hint
+        self._code = code  # of errors
         self._example = example  # of a valid text, for a hint
 
     def shown(self, value: object) -> str:
@@ -31,9 +31,9 @@ class StrictReader:
         try:
             return read_yaml(self._text, self.where)
         except AliasError as error:  # how YAML reads a bare *
-            raise self._fault(error.message, "put patterns in quotes: '*'") from None
+            raise UsageError(error.message, hint="put patterns in quotes: '*'", code=self._code) from None
         except DocumentError as error:
-            raise self._fault(error.message, error.hint) from None
+            raise UsageError(error.message, hint=error.hint, code=self._code) from None
 
     def texts(self, value: object, path: Path) -> tuple[str, ...]:
         if isinstance(value, str):
@@ -72,7 +72,7 @@ class StrictReader:
         lines = lines_of(self._text)
         line = next((lines[path[:end]] for end in range(len(path), -1, -1) if path[:end] in lines), 1)
         place = f"{_path_text(path)}: " if path else ""
-        raise self._fault(f"{self.where}, line {line}: {place}{problem}", hint)
+        raise UsageError(f"{self.where}, line {line}: {place}{problem}", hint=hint, code=self._code)
 
 
 def shown(value: object) -> str:
@@ -89,9 +89,7 @@ def _path_text(path: Path) -> str:
 def read_zones(path: str) -> tuple[tuple[str, str], ...]:
     """(zone, pattern) pairs of a YAML or JSON file, in its order: each zone has a pattern or a list of them."""
     text = read_text(path, "--zones", 1 << 20, "a file of zones has at most 1 MB")
-    reader = StrictReader(
-        text, path, lambda problem, hint: UsageError(problem, hint=hint, code="zones-invalid"), _ZONES
-    )
+    reader = StrictReader(text, path, "zones-invalid", _ZONES)
     document = reader.document()
     if not isinstance(document, dict) or not document:
         reader.refuse((), "it names no zone", _ZONES)
