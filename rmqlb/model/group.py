@@ -108,9 +108,7 @@ class MemberReport(Struct, frozen=True, rename="camel"):
 class QueueState(Struct, frozen=True, rename="camel"):
     """One queue as the group uses it. What was not observed is None."""
 
-    owners: Annotated[frozenset[str] | None, "client IDs that hold it; null when unknown"] = (
-        None
-    )
+    owners: Annotated[frozenset[str] | None, "client IDs that hold it; null when unknown"] = None
     broker_offset: Annotated[int | None, "the next message to be stored"] = None
     consumer_offset: Annotated[int | None, "the next message that the group reads; -1 when it has stored none"] = None
     last_timestamp: Annotated[int | None, "store time of the last message that was read, in ms since 1970"] = None

@@ -54,12 +54,12 @@ from rmqlb.model.snapshot import (
 )
 from rmqlb.remoting.codes import ResponseCode
 from rmqlb.sources.formats import documents as docs
+from rmqlb.sources.native.source import NameServerReads, Proxies
 from rmqlb.sources.pace import NO_DEADLINE, Pace, ask_concurrently
 from rmqlb.sources.source import Refused
 
 if TYPE_CHECKING:
     from rmqlb.sources.dashboard import DashboardReads
-    from rmqlb.sources.native.source import NameServerReads, Proxies
 
 _NO_ANSWER = (ResponseCode.CONSUME_MSG_TIMEOUT, ResponseCode.RPC_TIME_OUT)
 AT_ONCE = 4  # how many requests are under way at most, over all brokers together
@@ -78,13 +78,10 @@ class LiveSource:
     Each broker lists a group's consumers separately. Each method closes the connections of `reads`.
     """
 
-    def __init__(
-        self,
-        reads: DashboardReads | NameServerReads,
-        proxies: Proxies | None = None,  # that are asked for consumers too
-    ) -> None:
+    def __init__(self, reads: DashboardReads | NameServerReads) -> None:
         self.reads = reads
-        self._proxies = proxies
+        is_tls = reads.endpoint.startswith("rocketmqs:")
+        self._proxies = Proxies(reads.access, tls=is_tls) if reads.access.proxies else None
         self._clock = reads.access.clock
         self._pace = reads.access.pace or Pace()
         self._deadline = reads.access.deadline or NO_DEADLINE

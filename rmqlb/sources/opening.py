@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -62,7 +63,9 @@ def open_source(text: str, access: Access) -> DumpSource | LiveSource:
     if opener is None:
         hint = f"-s takes {', '.join(f'{kind}://' for kind in OPENERS)}, a file, or - for stdin"
         raise UsageError(f"cannot read {scheme[1]}:// sources", hint=hint, code="unknown-source")
-    return opener(text, access if access.silent is not None else for_another_reading(access))
+    from rmqlb.sources.live import LiveSource
+
+    return LiveSource(opener(text, access if access.silent is not None else for_another_reading(access)))
 
 
 def _name_servers(hosts: str) -> list[str]:
@@ -77,29 +80,17 @@ def _name_servers(hosts: str) -> list[str]:
     return [f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host, port in parts]
 
 
-def _native(name_servers: list[str], access: Access, *, tls: bool) -> LiveSource:
+def _named(text: str, access: Access, *, tls: bool = False) -> NameServerReads:
     from rmqlb.sources.native.source import NameServerReads
 
-    return _live(NameServerReads(name_servers, access, tls=tls), access, tls=tls)
+    return NameServerReads(_name_servers(text.partition("://")[2]), access, tls=tls)
 
 
-def _live(reads: DashboardReads | NameServerReads, access: Access, *, tls: bool) -> LiveSource:
-    from rmqlb.sources.live import LiveSource
-    from rmqlb.sources.native.source import Proxies
-
-    proxies = Proxies(access, tls=tls) if access.proxies else None
-    return LiveSource(reads, proxies)
-
-
-def _named(text: str, access: Access, *, tls: bool = False) -> LiveSource:
-    return _native(_name_servers(text.partition("://")[2]), access, tls=tls)
-
-
-def _over_http(text: str, access: Access) -> LiveSource:
+def _over_http(text: str, access: Access) -> DashboardReads | NameServerReads:
     return _address_server(text, access) if text.endswith(_NAME_SERVER_PATH) else _dashboard(text, access)
 
 
-def _address_server(url: str, access: Access) -> LiveSource:
+def _address_server(url: str, access: Access) -> NameServerReads:
     """The NameServers that an address server lists in plain text (`TopAddressing.fetchNSAddr`).
 
     Raises UsageError for an access key over plain HTTP: an impostor of the address server would choose the hosts that
@@ -108,33 +99,30 @@ def _address_server(url: str, access: Access) -> LiveSource:
     from rmqlb.sources.dashboard import HttpClient
 
     url, _ = _without_login(url)
-    http = HttpClient(url, replace(access, max_bytes=_LONGEST_ADDRESS_LIST))
-    try:
+    with closing(HttpClient(url, replace(access, max_bytes=_LONGEST_ADDRESS_LIST))) as http:
         answer = http.get("")
-    finally:
-        http.close()
     if answer.status != 200:
         raise EndpointError(f"{answer.where}: HTTP {answer.status}", hint="is this an address server?")
     text = answer.body.decode("utf-8", "replace").strip()
     try:
-        servers = _name_servers(text)
+        servers = f"rocketmq://{','.join(_name_servers(text))}"
     except UsageError:
         hint = "expected HOST:PORT;HOST:PORT; a Dashboard's own URL ends before /rocketmq"
         raise EndpointError(f"{answer.where}: not a list of NameServers: {text[:60]!r}", hint=hint) from None
     if access.access_key is not None and not url.lower().startswith("https:"):
         raise UsageError(
             "requests are not signed for hosts that an address server names over plain HTTP",
-            hint=f"use the address server's https:// URL, or accept its hosts: -s rocketmq://{','.join(servers)}",
+            hint=f"use the address server's https:// URL, or accept its hosts: -s {servers}",
             code="hosts-over-http",
         )
-    return _native(servers, access, tls=False)
+    return _named(servers, access)
 
 
-def _dashboard(text: str, access: Access) -> LiveSource:
+def _dashboard(text: str, access: Access) -> DashboardReads:
     from rmqlb.sources.dashboard import DashboardReads
 
     url, user = _without_login(text)
-    return _live(DashboardReads(url, replace(access, user=user or access.user)), access, tls=False)
+    return DashboardReads(url, replace(access, user=user or access.user))
 
 
 def _without_login(text: str) -> tuple[str, str | None]:
@@ -160,7 +148,7 @@ def _without_login(text: str) -> tuple[str, str | None]:
     return urlunsplit((parts.scheme, netloc, parts.path, "", "")), user
 
 
-OPENERS: Mapping[str, Callable[[str, Access], LiveSource]] = {
+OPENERS: Mapping[str, Callable[[str, Access], DashboardReads | NameServerReads]] = {
     "rocketmq": _named,
     "rocketmqs": partial(_named, tls=True),
     "http": _over_http,
