@@ -1,12 +1,11 @@
 """Faults that are planted in groups of real consumers, and what `rmqlb diagnose` says of these groups over time."""
 
-import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.cli.run import run
+from tests.cli.run import data_of
 
 from .broker_requests import set_request_mode
 from .cluster import RocketMQCluster
@@ -74,10 +73,7 @@ class Lab:
     def diagnose(self, groups: Sequence[str], *more: str) -> dict[str, dict[str, Any]]:
         chosen = [word for group in groups for word in ("-g", group)]
         source = ("-s", f"rocketmq://{self.cluster.name_server}")
-        ran = run("diagnose", *source, *chosen, *(() if "--source-timeout" in more else PATIENCE), "-o", "json", *more)
-        if ran.code != 0:
-            raise RuntimeError(ran.stderr)
-        data = json.loads(ran.stdout)["data"]
+        data = data_of("diagnose", *source, *chosen, *(() if "--source-timeout" in more else PATIENCE), *more)
         found = {each["group"]: each for each in data.get("groups", [data])}
         for group, diagnosis in found.items():
             self.said.setdefault(group, []).append(diagnosis)

@@ -1,6 +1,5 @@
 """Groups whose consumers run: what rmqlb predicts of them, what they report, and which messages really reach whom."""
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -8,7 +7,7 @@ from itertools import count
 from typing import Any
 
 from rmqlb import MessageQueue
-from tests.cli.run import run
+from tests.cli.run import envelope_of
 
 from .broker_requests import assignment, send, set_request_mode
 from .cluster import RocketMQCluster
@@ -30,13 +29,9 @@ class Watched:
     programs: Sequence[Members]
     strategy: str = "AVG"  # as RocketMQ names it
 
-    def say(self, command: str, *more: str) -> dict[str, Any]:
+    def say(self, command: str, *more: str) -> Any:
         source = ("-s", f"rocketmq://{self.cluster.name_server}", "-g", self.group, "--source-timeout", "20s")
-        ran = run(command, *source, *more, "-o", "json")
-        if ran.code != 0:
-            raise RuntimeError(ran.stderr)
-        said: dict[str, Any] = json.loads(ran.stdout)
-        return said
+        return envelope_of(command, *source, *more)
 
     def owners(self) -> tuple[Owners, Owners]:
         shown = self.say("show-owners", "--strategy", self.strategy)["data"]
