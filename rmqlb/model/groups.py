@@ -27,12 +27,9 @@ class GroupState(Struct, frozen=True, rename="camel"):
     topics: Annotated[tuple[str, ...] | None, "subscribed topics without the retry topic; null when unknown"] = None
     message_model: Annotated[str | None, "CLUSTERING or BROADCASTING; null when unknown"] = None
     consume_type: Annotated[str | None, "CONSUME_PASSIVELY, CONSUME_ACTIVELY, CONSUME_POP; null when unknown"] = None
-    consumers: Annotated[
-        int | None, Figure("distinct client IDs of the group", metric="consumers", unknown="when unknown")
-    ] = None
+    consumers: Annotated[int | None, Figure("distinct client IDs of the group", metric="consumers")] = None
     processes: Annotated[
-        int | None,
-        Figure("running clients, of which several may share a client ID", metric="processes", unknown="when unknown"),
+        int | None, Figure("running clients, of which several may share a client ID", metric="processes")
     ] = None
     queues: Annotated[
         int | None, Figure("readable queues of the group's topics", metric="queues", unknown="when a route is unknown")
@@ -61,14 +58,10 @@ class GroupState(Struct, frozen=True, rename="camel"):
     ] = None
     basis: Annotated[Basis | None, "whether owners are observed, predicted or assumed; null when unknown"] = None
     duplicate_client_ids: Annotated[
-        int | None,
-        Figure("client IDs with two or more processes", metric="duplicate_client_ids", unknown="when unknown"),
+        int | None, Figure("client IDs with two or more processes", metric="duplicate_client_ids")
     ] = None
     mismatches: Annotated[
-        int | None,
-        Figure(
-            "queues whose observed owners differ from the predicted ones", metric="mismatches", unknown="when unknown"
-        ),
+        int | None, Figure("queues whose observed owners differ from the predicted ones", metric="mismatches")
     ] = None
     imbalance: Annotated[
         float | None,

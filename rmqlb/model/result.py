@@ -158,11 +158,7 @@ class Figure(Struct, frozen=True):
     of: str = ""  # the field or property of the same Struct that is 100 %; "" where a percentage makes no sense
     name: str = ""  # the name in `--fail-on`; "" is the field's name in kebab case
     metric: str = ""  # the Prometheus metric without its prefix; "" for none
-    unknown: str = ""  # when the figure is null, for the JSON Schema; "" where it never is
-
-    @property
-    def description(self) -> str:
-        return f"{self.what}; null {self.unknown}" if self.unknown else self.what
+    unknown: str = "when unknown"  # when the figure is null, if it may be, for the JSON Schema
 
 
 @cache

@@ -10,7 +10,8 @@ Rules of this file:
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Annotated, Any, get_type_hints
+from types import NoneType
+from typing import Annotated, Any, get_args, get_type_hints
 
 import msgspec
 from msgspec import Struct
@@ -102,7 +103,11 @@ def _documented(schema: Schema, shape: type[Struct], is_read: bool) -> Schema:
 
 
 def field_meanings(shape: type[Struct]) -> dict[str, str]:
-    figures = {name: figure.description for name, figure in annotated_figures(shape).items()}
+    hints = get_type_hints(shape)
+    figures = {
+        name: f"{figure.what}; null {figure.unknown}" if NoneType in get_args(hints.get(name)) else figure.what
+        for name, figure in annotated_figures(shape).items()
+    }
     return {**GLOSSARY, **dict(_annotated(shape)), **figures}
 
 
