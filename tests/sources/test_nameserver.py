@@ -1,5 +1,4 @@
 import json
-import threading
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace as changed
@@ -237,22 +236,18 @@ def test_a_version_4_server_that_keeps_silent_about_unknown_codes_does_not_hang_
 
 
 def test_concurrency_stays_within_its_bound() -> None:
-    topics, lock, under_way, most = [f"T{i}" for i in range(40)], threading.Lock(), [0], [0]
+    topics, at_once = [f"T{i}" for i in range(40)], server.AtOnce()
     answers: dict[tuple[int, str], Answer] = {(ROUTE, f"topic={t}"): server.success(a_route(a=1)) for t in topics}
     answers[206, ""] = server.success(body({"topicList": topics}))
 
     def counted(turn: Turn) -> None:
-        with lock:
-            under_way[0] += 1
-            most[0] = max(most[0], under_way[0])
-        turn.write(turn.frame)
-        with lock:
-            under_way[0] -= 1
+        with at_once:
+            turn.write(turn.frame)
 
     with cluster(*(Replay(answers=dict(answers), faults={"*": counted}) for _ in range(6))) as servers:
         source = reads([server.address for server in servers], servers[:1])
         assert len(LiveSource(source).fetch(Wanted(everything=Everything(groups=("none",)))).routes) == 40
-    assert 1 <= most[0] <= AT_ONCE
+    assert 1 <= at_once.most <= AT_ONCE
 
 
 GRPC = ("vm@11012@0@knf9y2k23", "vm@11012@1@knfzeaz7r")

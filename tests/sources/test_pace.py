@@ -17,7 +17,7 @@ from rmqlb.sources.live import LiveSource
 from rmqlb.sources.native.source import NameServerReads
 from rmqlb.sources.pace import Deadline, Pace, SilentServers, ask_concurrently
 from rmqlb.sources.source import Access
-from tests.support import replay_dashboard
+from tests.support import replay_dashboard, replay_remoting
 from tests.support.mismatches import every_case
 from tests.support.replay_remoting import Fault, Replay, Turn, cluster, refusal, refusing, remoting, silent, success
 
@@ -207,15 +207,11 @@ def test_a_silent_broker_is_asked_once_and_again_at_the_end_and_is_read_whole_if
 
 
 def test_silent_brokers_are_found_all_at_once() -> None:
-    waiting, most, lock = [0], [0], threading.Lock()
+    waiting = replay_remoting.AtOnce()
 
     def counted(turn: Turn) -> None:
-        with lock:
-            waiting[0] += 1
-            most[0] = max(most[0], waiting[0])
-        turn.replay.stop.wait(0.5)
-        with lock:
-            waiting[0] -= 1
+        with waiting:
+            turn.replay.stop.wait(0.5)
         turn.hang_up()
 
     with ExitStack() as stack:
@@ -229,7 +225,7 @@ def test_silent_brokers_are_found_all_at_once() -> None:
         source = LiveSource(NameServerReads([good.address], Access(timeout=0.4, retries=0)))
         with pytest.raises(EndpointError):
             source.fetch(ALL)
-    assert most[0] >= MUTE - 1
+    assert waiting.most >= MUTE - 1
     assert {len(each.requests) for each in mute} == {1}
 
 

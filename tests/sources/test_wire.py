@@ -105,7 +105,7 @@ def test_threads_take_turns_on_a_connection_and_get_their_own_answers() -> None:
         asked = (request(RequestCode.GET_ROUTEINFO_BY_TOPIC, topic=topic) for topic in topics)
         answered = pool.map(lambda one: opened.call(replay.address, one).ext_fields["asked"], asked)
         assert list(answered) == topics
-        assert (len(replay.requests), replay.most_at_once, replay.connections) == (40, 1, 1)
+        assert (len(replay.requests), replay.requests_under_way.most, replay.connections) == (40, 1, 1)
 
 
 def test_closing_ends_a_call_that_is_under_way_and_nothing_can_be_called_afterwards() -> None:
