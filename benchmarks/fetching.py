@@ -66,7 +66,7 @@ def one_snapshot(server: Replay) -> tuple[float, int, int]:
     if len(snapshot.routes) != TOPICS or len(snapshot.groups) != GROUPS or snapshot.unread:
         raise RuntimeError(f"incomplete: {len(snapshot.routes)} topics, {len(snapshot.groups)} groups")
     number = len(server.requests) - before
-    return number / seconds, number, server.most_at_once
+    return number / seconds, number, server.requests_under_way.most
 
 
 def bare_loop(server: Replay, number: int) -> float:

@@ -97,7 +97,7 @@ class FrameDecoder:
             raise ProtocolError(f"serialize type {meta >> 24} is neither 0 (JSON) nor 1 (ROCKETMQ)")
         header_length, longest = meta & _HEADER_LENGTH, min(total - _META.size, MAX_HEADER)
         if header_length > longest:
-            raise ProtocolError(f"header length {header_length} is more than the {longest} that can be")
+            raise ProtocolError(f"header length {header_length} exceeds the maximum of {longest}")
         body_start, end = start + _PREFIX + header_length, start + _TOTAL.size + total
         if end > len(self._buffer):
             return None
