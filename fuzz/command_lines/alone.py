@@ -31,6 +31,7 @@ _ERROR = re.compile(r"error: [^\n]* \[([a-z-]+)\]\n(?:hint: [^\n]*\n)?\Z")
 _TALK = re.compile(
     r"(warning|info|failed|incomplete|condition met|context [^:]*|reading|made|simulating|(.* )?written to)\b"
 )
+_COMMAND = re.compile(r"\s*(\S.*?\s{2,})?(rmqlb|mqadmin) ")  # after its label, if any
 _FORMULA = re.compile(r" *[=+\-@\t\r\n＝＋－＠]")
 _NUMBER = re.compile(r"-?\d+(\.\d+)?([eE][+-]?\d+)?%?|-?(inf|nan)")
 _FAILED = (2, 4, 5)
@@ -142,7 +143,7 @@ def tables_are_as_wide_as_the_terminal(case: Case, ran: Ran) -> Iterator[str]:
         return
     for before, line in pairwise(["", *_uncoloured(case, ran.stdout).splitlines()]):
         # A command to copy stays one line, which the terminal folds, or its lines end with a backslash.
-        is_command = " \\" in (before[-2:], line[-2:]) or line.lstrip().startswith(("rmqlb ", "mqadmin "))
+        is_command = " \\" in (before[-2:], line[-2:]) or _COMMAND.match(line) is not None
         if width(line.rstrip()) > case.columns and not is_command:
             yield f"a line takes {width(line.rstrip())} columns of {case.columns}: {line!r}"
             return

@@ -110,7 +110,7 @@ BY_NAME: Mapping[str, str] = {
     "--samples": "1 | 2",
     "--every": "100ms | 1s ! 0",
     "--down": "5s | 15s",
-    "--for": "1s | 30s | 90s | 5m",
+    "--for": "1s | 20s | 0.5m",
     "--context": "none-such | default",
     "--round-trip": "{latency}",
     "--compare": "latency-fault | clients | sdks ! all",

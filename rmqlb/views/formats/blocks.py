@@ -78,8 +78,9 @@ def print_blocks(section: Section, console: Console) -> None:
         for part in block.parts:
             dim = "dim" if block.heading else ""
             prefix = _labelled(_label(part, block), dim, labels, _LEAST_TEXT, 2 * _INDENT, console)
-            for text, beside in _lines(part):
-                if part.is_command and not beside:  # in one line, which a terminal wraps and a shell reads
+            commands = len(part.lines[: part.most]) if part.is_command else 0
+            for place, (text, beside) in enumerate(_lines(part)):
+                if place < commands and not beside:  # in one line, which a terminal wraps and a shell reads
                     console.print(Text.assemble(prefix, text), soft_wrap=True)
                 else:
                     print_wrapped(prefix, text, console, beside=beside)
