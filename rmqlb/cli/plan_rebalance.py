@@ -24,7 +24,7 @@ class PlanOptions(PageOptions, ChangeOptions, PopOptions, GroupsOptions):
     rates: Texts = setting("rate")
     rates_since: Text = setting("earlier", stdin="-")
     consume_time: str = setting("consume-time")
-    consume_threads: int = setting("consume-threads")
+    consume_threads: int | None = setting("consume-threads")
     fail_on: Texts = written("CONDITION", "Exit 3 if a condition holds: 'idle>0', 'moved>50%'; repeatable.")
     timeline: bool = written.flag("Also simulate the change and draw its timeline.", for_verb=False)
     changed: bool = written.flag("Show only queues that change.", for_verb=False)
