@@ -83,7 +83,7 @@ def plan_rebalance(
     plans, findings = chosen.ask(snapshot, plan_of)
     if rates.given and not consume_us:
         findings = (*findings, info("lag: unknown without the time per message, --set consume-time=TIME"))
-    meta = Meta(snapshot, findings)
+    meta = Meta(snapshot, findings, rates.earlier)
     return with_meta(plans_of_groups(plans), meta) if chosen.several else with_meta(plans[0], meta)
 
 

@@ -50,20 +50,21 @@ class Rates(Struct, frozen=True):
         return bool(self.texts) or self.earlier is not None or self.spacing_s is not None
 
     def read(self, source: Reader, wanted: Wanted, progress: Progress = no_progress) -> tuple["Rates", ClusterSnapshot]:
-        """Read the source, twice if rates need that; the first sample is then the earlier snapshot.
+        """Read the source, and the earlier snapshot or a first sample, which the returned rates hold.
 
-        For several groups, the earlier snapshot is read here, once. A topic that none of them reads raises DataError.
+        Raises DataError for the rate of a topic that none of several groups reads.
         """
         before = self.earlier
         if self.spacing_s is not None:
             if not source.live:
                 text = f"{self.option}{self.spacing_s:g}s: the source is no running cluster, which two samples need"
                 raise UsageError(text, hint=f"pass {self.option}FILE or --rate R")
-            before = Earlier(SnapshotReader(source.fetch(wanted)), "the first sample")
+            before = Earlier(source, "the first sample")
+        if before is not None:
+            before = replace(before, source=SnapshotReader(before.source.fetch(wanted)))
+        if self.spacing_s is not None:
             progress(f"waiting {self.spacing_s:g} s for the second sample", 0, 0)
             time.sleep(self.spacing_s)
-        elif before is not None and (wanted.several or wanted.everything is not None):
-            before = replace(before, source=SnapshotReader(before.source.fetch(wanted)))
         snapshot = source.fetch(wanted)
         names = wanted.groups_among(snapshot.groups) if wanted.several else ()
         if names and snapshot.groups.keys() >= {*names}:
@@ -82,7 +83,7 @@ class Rates(Struct, frozen=True):
             now, where = group.seen, self.earlier.option
             if now is None:
                 raise DataError(f"{where}: the source does not report the group, so that no rate follows")
-            then = self.earlier.source.fetch(replace(wanted, group=now.group))
+            then = self.earlier.source.fetch(wanted)
             was = then.group(now.group)
             times = now.seen.at or snapshot.taken_at, was.seen.at or then.taken_at
             observed, over_s = observed_rates(now, was, times, group.pulled_queues, where)
