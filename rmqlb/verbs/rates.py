@@ -57,7 +57,7 @@ class Rates(Struct, frozen=True):
         before = self.earlier
         if self.spacing_s is not None:
             if not source.live:
-                text = f"{self.option}{self.spacing_s:g}s: the source is no running cluster, which two samples need"
+                text = f"{self.option}{self.spacing_s:g}s: two samples need a running cluster"
                 raise UsageError(text, hint=f"pass {self.option}FILE or --rate R")
             before = Earlier(source, "the first sample")
         if before is not None:
@@ -82,7 +82,7 @@ class Rates(Struct, frozen=True):
         if self.earlier is not None:
             now, where = group.seen, self.earlier.option
             if now is None:
-                raise DataError(f"{where}: the source does not report the group, so that no rate follows")
+                raise DataError(f"{where}: the source does not report the group, so the rate is unknown")
             then = self.earlier.source.fetch(wanted)
             was = then.group(now.group)
             times = now.seen.at or snapshot.taken_at, was.seen.at or then.taken_at

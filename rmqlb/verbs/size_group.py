@@ -207,7 +207,7 @@ def _work(
         raise DataError(text, hint=f"pass --rate {unknown[0]}=R", code="rate-unknown")
     if of_topics and not rates.of_queues and question.queues_per_broker is None:
         text = f"no readable queue in {', '.join(of_topics)}: consumers get none of its messages"
-        hint = "say how many read queues there will be: --queues-per-broker N..M"
+        hint = "pass the planned number of read queues with --queues-per-broker N..M"
         raise DataError(text, hint=hint, code="no-readable-queue")
     lag = {} if question.limits.drain_in_ms is None else _lag(group)
     reported = threads is None and any(each.threads for each in evidence)
@@ -219,7 +219,7 @@ def _lag(group: Group) -> dict[MessageQueue, int]:
     known = {queue: lag for queue, lag in lags.items() if lag is not None}
     if unknown := [queue for queue in lags if queue not in known]:
         text = f"the lag of {counted(len(unknown), 'queue')} is unknown, such as {queue_ranges(unknown[:1])}"
-        hint = "use a source that has the offsets of the group, or ask for an outage: --outage 30m"
+        hint = "use a source that has the offsets of the group, or plan for an outage with --outage 30m"
         raise DataError(text, hint=hint, code="lag-unknown")
     return known
 
@@ -240,6 +240,6 @@ def _consume_ms(
         known = [each.statuses[topic].consume_ms for each in evidence if each.statuses and topic in each.statuses]
         found[topic] = max((each for each in known if each), default=0.0) / (batch if orderly else 1)
         if not found[topic]:
-            text = f"how long listeners take for a message of {topic} is not reported by consumers"
+            text = f"no consumer reports the consume time per message of {topic}"
             raise DataError(text, hint="pass --consume-time 40ms", code="consume-time-unknown")
     return found, 1 if orderly else batch
