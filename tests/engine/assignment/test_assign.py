@@ -416,28 +416,21 @@ def test_pop_is_what_members_report_or_what_brokers_have_for_those_who_do_not_re
         assert consumers.popped_topics(replace(seen, queues={QUEUE: QueueState(frozenset({"a"}))})) == set()
 
 
-def test_a_group_that_pulls_nothing_does_not_rebalance() -> None:
-    rest = "by POP: several consumers may take messages from one queue, none owns it"
-    some = replace(group("a"), topics=("U", "T"), reports=reports(a=(False, "T U V")))
-    for popped, start in (
-        (group("a", consume_type="CONSUME_POP"), "group g consumes "),
-        (some, "group g consumes T, U "),
-    ):
-        with pytest.raises(DataError) as raised:
-            consumers.must_rebalance(popped)
-        assert (raised.value.code, raised.value.message) == ("pop-consumption", start + rest)
-    consumers.must_rebalance(replace(group("a"), topics=("T", "U"), reports=reports(a=(False, "T"))))
-    consumers.must_rebalance(replace(group("a"), topics=("%RETRY%g",), reports=reports(a=(False, "%RETRY%g"))))
+POPPED = "by POP: several consumers may take messages from one queue, none owns it"
 
 
-@every_case(("seen", "words"), [
-    (group("a", message_model="BROADCASTING"), "is BROADCASTING: every consumer reads every queue"),
-    (group("host@124@1@abc12z host@123@0@abc12z"), r"look like gRPC clients \(host@123@0@abc12z\)"),
-    (ConsumerGroup("g", HERE), "the consumers of group g are not in a test"),
+@every_case(("seen", "errors"), [
+    (group("a"), {}),
+    (group("a", consume_type="CONSUME_POP"), {"pop": f"group g consumes {POPPED}"}),
+    (replace(group("a"), topics=("U", "T"), reports=reports(a=(False, "T U V"))), {"pop": f"group g consumes T, U {POPPED}"}),
+    (replace(group("a"), topics=("T", "U"), reports=reports(a=(False, "T"))), {}),
+    (replace(group("a"), topics=("%RETRY%g",), reports=reports(a=(False, "%RETRY%g"))), {}),
+    (group("a", message_model="BROADCASTING"), {"broadcasting": "group g is BROADCASTING: every consumer reads every queue, nothing is rebalanced"}),
+    (group("host@124@1@abc12z host@123@0@abc12z"), {"grpc": "the consumers of group g look like gRPC clients (host@123@0@abc12z): the Proxy gives them messages, no client owns a queue"}),
+    (ConsumerGroup("g", HERE), {"unknown": "the consumers of group g are not in a test"}),
 ])  # fmt: skip
-def test_a_group_whose_clients_own_no_queues_gets_no_plan(seen: ConsumerGroup, words: str) -> None:
-    with pytest.raises(DataError, match=words):
-        consumers.rebalanced_members(seen)
+def test_a_group_whose_clients_share_no_queues_is_refused(seen: ConsumerGroup, errors: dict[str, str]) -> None:
+    assert {reason: error.message for reason, error in consumers.refusals(seen).items()} == errors
 
 
 def test_members_are_sorted_and_keep_their_duplicates() -> None:
@@ -483,18 +476,13 @@ def unlisted(age_s: float | None = None, **known: Any) -> ConsumerGroup:
 ])  # fmt: skip
 def test_what_shows_consumers_that_no_broker_lists(seen: ConsumerGroup, evidence: str | None) -> None:
     assert consumers.behind_proxy(seen) == evidence
-    if evidence is None:
-        consumers.must_be_listed(seen)
-        assert consumers.proxy_findings(seen) == []
-        return
-    with pytest.raises(DataError) as raised:
-        consumers.must_be_listed(seen)
-    assert raised.value.code == "behind-proxy"
-    assert raised.value.message.startswith(f"brokers list no consumer of group g, but {evidence}: its consumers are ")
-    assert ("probably" in raised.value.message) == (seen.polling_num in (0, None))
-    left = "" if seen.polling_num else "; or the consumers have left within the last minute"
-    assert raised.value.hint == ASK + left
-    consumers.must_be_listed(seen, assumed=True)
+    error = consumers.refusals(seen).get("hidden")
+    assert (error is None) == (evidence is None)
+    if error is not None:
+        assert error.message.startswith(f"brokers list no consumer of group g, but {evidence}: its consumers are ")
+        assert ("probably" in error.message) == (seen.polling_num in (0, None))
+        left = "" if seen.polling_num else "; or the consumers have left within the last minute"
+        assert (error.code, error.hint) == ("behind-proxy", ASK + left)
 
 
 def test_nobody_is_offline_who_may_be_behind_a_proxy() -> None:
@@ -514,9 +502,8 @@ def test_nobody_is_offline_who_may_be_behind_a_proxy() -> None:
         assert (told.message, told.hint) == (message, hint)
     both = replace(asked, proxies=(empty, other))
     assert [consumers.is_surely_offline(each) for each in (asked, unlisted(), both)] == [True, False, False]
-    with pytest.raises(DataError) as raised:
-        consumers.must_be_listed(unlisted(polling_num=2, proxies=(empty,)))
-    assert raised.value.hint == "give each Proxy with --proxy; Proxy p:1 lists no consumer of it"
+    hidden = consumers.refusals(unlisted(polling_num=2, proxies=(empty,)))["hidden"]
+    assert hidden.hint == "give each Proxy with --proxy; Proxy p:1 lists no consumer of it"
 
 
 @every_case(("seen", "codes"), [
