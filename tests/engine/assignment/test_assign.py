@@ -1,5 +1,6 @@
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -7,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import astuple, replace
 
-from rmqlb import AllocationError, DataError, MessageQueue, TopicRouteData, UsageError, allocate, assign_pop
+from rmqlb import AllocationError, DataError, MessageQueue, UsageError, allocate, assign_pop
 from rmqlb.engine.allocate import prepare
 from rmqlb.engine.allocate.rules import JAVA_CLASSES, WITHOUT_SETTINGS
 from rmqlb.engine.allocate.strategy import Settings
@@ -31,7 +32,7 @@ from rmqlb.model.owners import ConsumerQueues, PopTopic, QueueOwners
 from rmqlb.model.result import ERROR, INFO, WARNING, Finding
 from rmqlb.model.snapshot import AssignmentAnswer, AssignmentQuestion
 from tests.support.builders import HERE, group, queues, route
-from tests.support.mismatches import every_case, vectors
+from tests.support.mismatches import assert_recorded, every_case, vectors
 
 CLIENTS = tuple(f"10.0.0.{number}@1" for number in range(1, 5))
 NO_QUEUE = "the topic has no readable queue"
@@ -234,76 +235,53 @@ def test_brokers_have_two_strategies(strategy: str) -> None:
 
 
 IDS = ("a", "b", "c")
+BY_PROXY = ("h@2@0@zz", "h@1@0@zz")
+ABC, ONE_SHARE = group("a b c"), replace(group("a b c"), pop_share_queue_nums={"T": (1,)})
+THREE, BOTH_BROKERS = [route(x=3)], [route(x=3, y=1)]
 
 
-def shown(topic: PopTopic) -> dict[str, str]:
-    return {f"{queue.broker_name}{queue.queue_id}": " ".join(queue.consumers or ("?",)) for queue in topic.queues or ()}
-
-
-def one(
-    seen: ConsumerGroup | None, ids: tuple[str, ...] = IDS, share: int | None = None, on: TopicRouteData | None = None
-) -> PopTopic:
-    (topic,) = brokers.pop_topics(seen, [on or route(x=3)], ids, share=share)
-    return topic
-
-
-def test_shares_are_given_or_those_of_each_broker_or_assumed() -> None:
-    seen = replace(group("a b c"), pop_share_queue_nums={"T": (1,)})
-    assert shown(one(seen)) == {"x0": "a c", "x1": "a b", "x2": "b c"}  # its own queue and that of the next
-    assert (one(seen).assumed, one(seen).pop_share_queue_nums) == (False, (1,))
-    assert shown(one(seen, share=2)) == {"x-1": "a b c"}
-    unknown = one(group("a b c"))
-    assert (shown(unknown), unknown.assumed, unknown.pop_share_queue_nums) == ({"x-1": "a b c"}, True, (-1,))
-    assert [finding.code for finding in brokers.pop_findings([unknown], "g")] == ["assumed-pop-share"]
-    assert list(brokers.pop_findings([one(seen)], "g")) == []
-    assert shown(one(None, ("a", "b", "c", "d", "e"), 1)) == {"x0": "a d", "x1": "b e", "x2": "c"}
-    assert one(None, IDS, 1, on=route(perm=2, x=3)).queues == ()
-    views = [group(ids).views or () for ids in ("a b c", "a b")]
-    seen = replace(group("a b c"), views=tuple(view for its in views for view in its))
+def pop_cases() -> Iterator[tuple[str, tuple[PopTopic, ...]]]:
+    yield "the share of the brokers", brokers.pop_topics(ONE_SHARE, THREE, IDS)
+    yield "another share is given", brokers.pop_topics(ONE_SHARE, THREE, IDS, share=2)
+    yield "a share that is not known", brokers.pop_topics(ABC, THREE, IDS)
+    yield "more consumers than queues", brokers.pop_topics(None, THREE, tuple("abcde"), share=1)
+    yield "no readable queue", brokers.pop_topics(None, [route(perm=2, x=3)], IDS, share=1)
     # with a and b alone all read all: their number less one is the share
-    expected = {"x-1": "a b", "x0": "a c", "x1": "a b", "x2": "b c"}
-    assert shown(one(replace(seen, pop_share_queue_nums={"T": (1,)}))) == expected
-    both = one(replace(group("a b c"), pop_share_queue_nums={"T": (0, 1)}))
-    assert (shown(both), both.pop_share_queue_nums) == ({**expected, "x-1": "a b c"}, (0, 1))
-
-
-def test_grpc_consumers_read_every_broker_with_a_master() -> None:
-    grpc = "host@7@1@abc"
-    on = route(x=3, y=1)
-    assert shown(one(None, IDS, 1, on=on)) == {"x0": "a c", "x1": "a c", "x2": "a b", "y0": "b c"}
-    with_grpc = shown(one(None, (*IDS, grpc), 1, on=on))
-    assert (with_grpc["x-1"], with_grpc["y-1"]) == (grpc, grpc)
-    assert "x-1" not in shown(one(None, (*IDS, grpc), 1, on=route(masters=False, x=3)))
-    # behind a Proxy every consumer may read every master
-    ids = ("h@2@0@zz", "h@1@0@zz")
-    (topic,) = brokers.proxy_topics([route(x=3, y=2)], ids)
-    assert (topic.by_proxy, topic.strategy, topic.pop_share_queue_nums, topic.assumed) == (True, None, (), False)
-    assert shown(topic) == {"x-1": "h@1@0@zz h@2@0@zz", "y-1": "h@1@0@zz h@2@0@zz"}
-    (slaves,) = brokers.proxy_topics([route(masters=False, x=3)], ids)
-    assert slaves.queues == ()
-    (hidden,) = brokers.proxy_topics([route(x=3)], None)
-    assert [queue.consumers for queue in hidden.queues or ()] == [None]
+    views = tuple(view for ids in ("a b c", "a b") for view in group(ids).views or ())
+    yield "brokers that list other consumers", brokers.pop_topics(replace(ONE_SHARE, views=views), THREE, IDS)
+    both = replace(ABC, pop_share_queue_nums={"T": (0, 1)})
+    yield "brokers with two shares", brokers.pop_topics(both, THREE, IDS)
+    for ids in (IDS, (*IDS, "host@7@1@abc")):
+        yield f"{ids} of two brokers", brokers.pop_topics(None, BOTH_BROKERS, ids, share=1)
+    without = [route(masters=False, x=3)]
+    yield "a gRPC client, no master", brokers.pop_topics(None, without, (*IDS, "host@7@1@abc"), share=1)
     view = ProxyView((Connection("h@1@0@zz"),), Seen("Proxy p:8080"), "p:8080")
-    listed = shown(one(replace(group("a b c"), proxies=(view,)), share=1))
-    assert listed == {"x-1": "h@1@0@zz", "x0": "a c", "x1": "a b", "x2": "b c"}
+    yield "a gRPC client at a Proxy", brokers.pop_topics(replace(ABC, proxies=(view,)), THREE, IDS, share=1)
+    for name, routes in (("with masters", BOTH_BROKERS), ("without a master", without)):
+        yield f"all behind a Proxy, {name}", brokers.proxy_topics(routes, BY_PROXY)
+    yield "behind a Proxy that did not report them", brokers.proxy_topics(THREE, None)
+    report = MemberReport("a", strategy_class=CLASSES["CONSISTENT_HASH"], client_rebalance=False)
+    seen = replace(ABC, reports={"a": report})
+    yield "a strategy that brokers do not have", brokers.pop_topics(seen, THREE, IDS)
+    yield "another strategy is given", brokers.pop_topics(seen, THREE, IDS, strategy="AVG")
+    circle = replace(seen, reports={"a": replace(report, strategy_class=CLASSES["AVG_BY_CIRCLE"])})
+    yield "a strategy that brokers have", brokers.pop_topics(circle, THREE, IDS)
 
 
-def test_brokers_answer_nothing_to_a_strategy_that_they_do_not_have() -> None:
-    report = MemberReport("a", strategy_class="AllocateMessageQueueConsistentHash", client_rebalance=False)
-    seen = replace(group("a b c"), reports={"a": report})
-    silent = one(seen)
-    assert (silent.strategy, silent.queues) == ("CONSISTENT_HASH", None)
-    codes = [finding.code for finding in brokers.pop_findings([silent], "g")]
-    assert codes == ["assumed-pop-share", "broker-strategy"]
-    circle = replace(report, strategy_class="AllocateMessageQueueAveragelyByCircle")
-    assert one(replace(seen, reports={"a": circle})).strategy == "AVG_BY_CIRCLE"
-    (named,) = brokers.pop_topics(seen, [route(x=1)], IDS, strategy="AVG")
-    assert named.strategy == "AVG"
+def pop_lines(topics: Sequence[PopTopic]) -> Iterator[str]:
+    for topic in topics:
+        known = "assumed" if topic.assumed else "by a Proxy" if topic.by_proxy else "known"
+        yield f"{topic.strategy}, popShareQueueNum {topic.pop_share_queue_nums} {known}"
+        for queue in topic.queues or ():
+            consumers = "unknown" if queue.consumers is None else " ".join(queue.consumers)
+            yield f"  {queue.broker_name} {queue.queue_id}: {consumers}"
+    yield from (f"{each.code}: {each.message}" for each in brokers.pop_findings(topics, "g"))
 
 
 CLASSES = {name: java for java, name in JAVA_CLASSES.items()}
 T = route("T", a=2, b=2)
 ADDRESSES = {data.broker_name: data.address for data in T.broker_datas}
+Answers = dict[AssignmentQuestion, AssignmentAnswer]
 
 
 def asked_group(listed: dict[str, str], *, by_broker: str = "x", **more: Any) -> ConsumerGroup:
@@ -313,51 +291,49 @@ def asked_group(listed: dict[str, str], *, by_broker: str = "x", **more: Any) ->
     return ConsumerGroup("g", Seen("here"), views=views, reports=reports, **more)
 
 
-def answer(*places: tuple[str, int], mode: str | None = "PULL") -> AssignmentAnswer:
-    return AssignmentAnswer(mode, frozenset(MessageQueue("T", *place) for place in places))
+def answered(mode: str = "PULL", **told: str | None) -> Answers:
+    """Broker and consumer, such as `ax` → the queues that the broker answers; None is no answer."""
+    return {
+        AssignmentQuestion("T", client_id, "AVG", broker, str(ADDRESSES[broker])): AssignmentAnswer(None, None)
+        if places is None
+        else AssignmentAnswer(mode, frozenset(MessageQueue("T", each[0], int(each[1:])) for each in places.split()))
+        for (broker, client_id), places in told.items()
+    }
 
 
-def test_each_broker_answers_for_each_consumer_by_its_own_list() -> None:
+def asked_cases() -> Iterator[tuple[str, ConsumerGroup, Answers]]:
+    # Broker b lists x alone, which therefore has every queue there.
+    own = answered(ax="a0 a1", ay="b0 b1", bx="a0 a1 b0 b1")
+    yield "each broker by its own list", asked_group({"a": "x y", "b": "x"}), own
+    yield "other answers than predicted", asked_group({"a": "x y"}), answered(ax="a0", ay=None)
+    seen = asked_group({"a": "x y z"}, pop_share_queue_nums={"T": (0, 1)})
+    for places in ("a-1 b-1", "a0 a1 b0", "a0 a1"):
+        yield f"{places} by POP, of which two shares are known", seen, answered("POP", ax=places)
+
+
+def asked_lines(seen: ConsumerGroup, answers: Answers) -> Iterator[str]:
+    compared = brokers.compare_assignments(seen, [T], answers)
+    for each in compared:
+        yield f"{each.broker_name} answers {each.consumers} in {each.modes}"
+        for mismatch in each.mismatches:
+            queues = (mismatch.queues_answered, mismatch.queues_predicted)
+            yield f"  {mismatch.client_id}: " + ", not ".join(str(own and [*map(astuple, own)]) for own in queues)
+    yield from (f"{each.code}: {each.message} {each.consumers}" for each in brokers.assignment_findings(compared, 3))
+
+
+def test_what_brokers_give_consumers_is_as_recorded(request: pytest.FixtureRequest) -> None:
+    answers = {name: [*pop_lines(topics)] for name, topics in pop_cases()}
+    answers |= {name: [*asked_lines(seen, its)] for name, seen, its in asked_cases()}
+    assert_recorded(Path(__file__).with_name("brokers.txt"), answers, request)
+
+
+def test_each_broker_is_asked_for_each_consumer_with_its_strategy() -> None:
     seen = asked_group({"a": "x y", "b": "y z"})
     circle = MemberReport("y", None, CLASSES["AVG_BY_CIRCLE"])
     seen = replace(seen, reports={**seen.reports, "y": circle})
     questions = [(each.broker_name, each.client_id, each.strategy) for each in brokers.assignment_questions(seen, [T])]
     assert questions == [(b, i, "AVG_BY_CIRCLE" if i == "y" else "AVG") for b in ("a", "b") for i in ("x", "y", "z")]
     assert list(brokers.assignment_questions(asked_group({"a": "x y"}, by_broker="nobody"), [T])) == []
-    # Broker b lists x alone, which therefore has every queue there.
-    seen = asked_group({"a": "x y", "b": "x"})
-    half = {"x": (("a", 0), ("a", 1)), "y": (("b", 0), ("b", 1))}
-    of_a = (each for each in brokers.assignment_questions(seen, [T]) if each.broker_name == "a")
-    answers = {each: answer(*half[each.client_id]) for each in of_a}
-    answers[AssignmentQuestion("T", "x", "AVG", "b", str(ADDRESSES["b"]))] = answer(*half["x"], *half["y"])
-    asked = brokers.compare_assignments(seen, [T], answers)
-    found = [(each.broker_name, each.consumers, each.modes, each.mismatches) for each in asked]
-    assert found == [("a", 2, ("PULL",), ()), ("b", 1, ("PULL",), ())]
-    assert list(brokers.assignment_findings(asked, 3)) == []
-
-
-def test_an_answer_that_is_not_the_predicted_one_is_shown_and_found() -> None:
-    seen = asked_group({"a": "x y"})
-    first, second = (AssignmentQuestion("T", i, "AVG", "a", str(ADDRESSES["a"])) for i in "xy")
-    asked = brokers.compare_assignments(seen, [T], {first: answer(("a", 0)), second: AssignmentAnswer(None, None)})
-    (one,) = asked
-    assert [(each.client_id, each.queues_answered) for each in one.mismatches][1] == ("y", None)
-    mismatch, missing = brokers.assignment_findings(asked, 4)
-    assert mismatch.message == (
-        "2 of 2 answers of brokers differ from the prediction; first a for x, topic T: answered a:0, predicted a:0, a:1"
-    )
-    assert mismatch.consumers == ("x", "y")
-    assert missing.message == "what brokers assign: 2 questions of 4 without an answer"
-
-
-def test_by_pop_any_share_that_brokers_have_may_be_the_one() -> None:
-    seen = asked_group({"a": "x y z"}, pop_share_queue_nums={"T": (0, 1)})
-    question = AssignmentQuestion("T", "x", "AVG", "a", str(ADDRESSES["a"]))
-    for places, fits in (("a-1 b-1", True), ("a0 a1 b0", True), ("a0 a1", False)):
-        share = answer(*((place[0], int(place[1:])) for place in places.split()), mode="POP")
-        (one,) = brokers.compare_assignments(seen, [T], {question: share})
-        assert (not one.mismatches) is fits
-        assert one.modes == ("POP",)
 
 
 NOW = datetime(2026, 11, 22, 3, tzinfo=UTC)
