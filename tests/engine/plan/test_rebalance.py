@@ -1,5 +1,8 @@
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from itertools import combinations, product
 from operator import attrgetter
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,22 +12,14 @@ from msgspec.structs import replace
 
 from rmqlb import DataError, MessageQueue, TopicRouteData, UsageError
 from rmqlb.engine.assignment.assign import Members, minimum_moves, spread
-from rmqlb.engine.plan.changes import (
-    Changes,
-    NewBroker,
-    QueueCount,
-    change_members,
-    change_route,
-    change_routes,
-    describe,
-)
+from rmqlb.engine.plan.changes import Changes, NewBroker, QueueCount, change_members, change_routes, describe
 from rmqlb.engine.plan.rebalance import Side, compare, over_places, plan_rebalance
 from rmqlb.model.group import QueueState, States
 from rmqlb.model.owners import QueuesPerConsumer, Spread
 from rmqlb.model.plan import ConsumerPlan, MovedRange, ObservedOwners, RebalancePlan
 from rmqlb.model.route import BrokerData, TopicQueueMappingInfo
 from tests.support.builders import queues, route, side
-from tests.support.mismatches import every_case
+from tests.support.mismatches import assert_recorded, every_case
 
 members = st.lists(st.sampled_from("abcdefgh"), min_size=1, max_size=6)
 
@@ -232,120 +227,84 @@ def test_strategies_are_compared_after_the_plans_own_each_with_a_range_of_its_ow
 
 
 NAMED = Changes(add=("z", 1), remove=("a",), replace=(("b", "y"),))
-Z = (QueueCount(1, "z"),)
-ON_BROKERS = [Changes(remove_brokers=("z",)), Changes(remove_masters=("z",)), Changes(add_brokers=(NewBroker("a", 1),))]
-ON_BROKERS += [Changes(read_queues=Z), Changes(write_queues=Z)]
+OF_MEMBERS: Sequence[tuple[str, Changes]] = [
+    ("c b a", NAMED),
+    ("9 10 8 7", Changes(remove=(1,))),
+    ("b a", Changes(remove=(2,))),
+    ("d c b a", Changes(remove=(1, "a", 1))),
+    ("a a", Changes(remove=("a",))),
+    ("a b a", Changes(remove=("a", "a"))),
+    *(("c a b", Changes(scale_to=number)) for number in (4, 3, 1, 0)),
+    ("a a b", Changes(scale_to=2)),
+    *(("c a b", replace(NAMED, add=("z",), scale_to=number)) for number in (4, 1)),
+    ("placeholder-01", Changes(add=(2,))),
+    # the other changes contradict each other, or the group
+    ("a b", Changes(add=("a",))),
+    ("a b", Changes(remove=("x",))),
+    ("a b", Changes(replace=(("x", "y"),))),
+    ("a b", Changes(replace=(("a", "b"),))),
+    ("a b", Changes(remove=(3,))),
+    ("a b", Changes(add=("c",), remove=("c",))),
+    ("a b", Changes(add=(1,), scale_to=3)),
+    ("a b", Changes(remove=(1,), scale_to=0)),
+    ("a b", Changes(add=("c", "c"), remove=("a",), replace=(("b", "d"),))),
+    ("a b", Changes(replace=(("a", "c"),), remove=("a",))),
+    ("a b", Changes(add_brokers=(NewBroker("x"),), remove_brokers=("x",))),
+    ("a b", Changes(add_brokers=(NewBroker("x"), NewBroker("y")), remove_brokers=("z", "y"))),
+    ("a b", Changes(add=("x", 2), to_strategy="AVG")),
+]
+MAPPING = {"a": TopicQueueMappingInfo("S", None, 1, "a", 1, {0: 0})}
+STATIC = replace(route("S", a=1), topic_queue_mapping_by_broker=MAPPING)
+SLAVE = replace(route(a=4, b=2), broker_datas=(BrokerData("c", "a", {0: "m:1", 1: "s:1"}), *route(b=2).broker_datas))
+FOUR, FOUR_TWO, BOTH = [route(a=4)], [route(a=4, b=2)], [route("T", a=4, b=4), route("U", a=2), STATIC]
+ADDED = NewBroker("d"), NewBroker("e", 2, 1), NewBroker("f", 3), NewBroker("g", None, 0)
+OF_ROUTES: Sequence[tuple[list[TopicRouteData], Changes]] = [
+    ([route(c=8, a=4, b=4)], Changes(add_brokers=ADDED)),
+    (FOUR_TWO, Changes(remove_brokers=("a",))),
+    *((routes, Changes(remove_masters=("a",))) for routes in (FOUR_TWO, [SLAVE], [route(masters=False, a=4)])),
+    ([route(a=4, b=4)], Changes(read_queues=(QueueCount(6, "a"),), write_queues=(QueueCount(1),))),
+    # a group's topics need not be on the same brokers: one made automatically is on one
+    *((BOTH, Changes(remove_brokers=(name,))) for name in "ab"),
+    *(
+        ([route(topic, a=1, b=1) for topic in topics], Changes(remove_brokers=("a", "c")))
+        for topics in ("T", "ABCDEFGH", "ABCDEFGHI")
+    ),
+    *(
+        (routes, changes)
+        for routes in (FOUR, [STATIC])
+        for changes in (
+            *(
+                Changes(remove_brokers=("z",)),
+                Changes(remove_masters=("z",)),
+                Changes(add_brokers=(NewBroker("a", 1),)),
+            ),
+            *(Changes(read_queues=(QueueCount(1, "z"),)), Changes(write_queues=(QueueCount(1, "z"),))),
+        )
+    ),
+    ([route()], Changes(add_brokers=(NewBroker("a"),))),
+    ([STATIC], Changes(add=(1,))),
+]
 
 
-@every_case(("members", "changes", "after"), [
-    ("c b a", NAMED, "c placeholder-01 y z"),
-    ("a", Changes(add_brokers=(NewBroker("x"),), remove_brokers=("y",)), "a"),
-    ("9 10 8 7", Changes(remove=(1,)), "10 7 8"),
-    ("b a", Changes(remove=(2,)), ""),
-    ("d c b a", Changes(remove=(1, "a", 1)), "b"),
-    ("a a", Changes(remove=("a",)), "a"),
-    ("a b a", Changes(remove=("a", "a")), "b"),
-    ("c a b", Changes(scale_to=4), "a b c placeholder-01"),
-    ("c a b", Changes(scale_to=3), "a b c"),
-    ("c a b", Changes(scale_to=1), "a"),
-    ("c a b", Changes(scale_to=0), ""),
-    ("a a b", Changes(scale_to=2), "a a"),
-    ("c a b", replace(NAMED, add=("z",), scale_to=4), "c placeholder-01 y z"),
-    ("c a b", replace(NAMED, add=("z",), scale_to=1), "c"),
-    ("placeholder-01", Changes(add=(2,)), "placeholder-01 placeholder-02 placeholder-03"),
-])  # fmt: skip
-def test_members_are_replaced_removed_added_and_scaled(members: str, changes: Changes, after: str) -> None:
-    assert change_members(members.split(), changes) == tuple(after.split())
+def in_words(route: TopicRouteData) -> str:
+    queues = (f"{data.broker_name} {data.read_queue_nums}/{data.write_queue_nums}" for data in route.queue_datas)
+    brokers = ", ".join(f"{each.broker_name} {[*each.broker_addrs]}" for each in route.broker_datas)
+    sides = len(route.subscribe_queues()), len(route.publish_queues())
+    return f"{route.topic} {', '.join(queues)}, reads and writes {sides}, at {brokers}"
 
 
-TWICE = "the changes contradict each other"
-SCALED = "--scale-to says how many consumers there are in the end, and a number in --add or --remove another"
+def outcome(change: Callable[[Changes], Iterable[str | TopicRouteData]], changes: Changes) -> list[str]:
+    try:
+        return [each if isinstance(each, str) else in_words(each) for each in change(changes)] or ["nobody"]
+    except (DataError, UsageError) as error:
+        return [f"{error.code}: {error.message} [{error.hint}]"]
 
 
-@every_case(("changes", "problem"), [
-    (Changes(add=("a",)), "--add a: it is already in the group"),
-    (Changes(remove=("x",)), "--remove x: it is not in the group"),
-    (Changes(replace=(("x", "y"),)), "--replace x: it is not in the group"),
-    (Changes(replace=(("a", "b"),)), "--replace a=b: b is already in the group"),
-    (Changes(remove=(3,)), "--remove 3: the group has only 2 consumers"),
-    (Changes(add=("c",), remove=("c",)), f"c is named twice, in --add and --remove: {TWICE}"),
-    (Changes(add=(1,), scale_to=3), SCALED),
-    (Changes(remove=(1,), scale_to=0), SCALED),
-    (Changes(add=("c", "c"), remove=("a",), replace=(("b", "d"),)), f"c is named twice, in --add: {TWICE}"),
-    (Changes(replace=(("a", "c"),), remove=("a",)), f"a is named twice, in --remove and --replace: {TWICE}"),
-    (Changes(add_brokers=(NewBroker("x"),), remove_brokers=("x",)), f"broker x is added or removed twice: {TWICE}"),
-    (Changes(add_brokers=(NewBroker("x"), NewBroker("y")), remove_brokers=("z", "y")), f"broker y is added or removed twice: {TWICE}"),
-])  # fmt: skip
-def test_changes_that_make_no_sense_are_refused(changes: Changes, problem: str) -> None:
-    with pytest.raises((DataError, UsageError)) as raised:
-        change_members(["a", "b"], changes)
-    assert raised.value.message == problem
-
-
-def test_a_lost_broker_is_lost_to_the_topics_that_it_has() -> None:
-    """A group's topics need not be on the same brokers: one made automatically is on one, a static one on none."""
-    one, other = route("T", a=4, b=4), route("U", a=2)
-    mapping = {"a": TopicQueueMappingInfo("S", None, 1, "a", 1, {})}
-    static = replace(route("S", a=1), topic_queue_mapping_by_broker=mapping)
-    after = change_routes([one, other, static], Changes(remove_brokers=("b",)))
-    assert after == (route("T", a=4), other, static)
-    with pytest.raises(UsageError, match="topic S is a static topic"):
-        change_routes([one, static], Changes(remove_brokers=("a",)))
-    eight = "A B C D E F G H"
-    cut = "topics A, B, C, D, E, F, G, H, … have"
-    for topics, named in (("T", "topic T has"), (eight, cut.replace(", …", "")), (f"{eight} I", cut)):
-        with pytest.raises((DataError, UsageError)) as raised:
-            change_routes([route(topic, a=1, b=1) for topic in topics.split()], Changes(remove_brokers=("a", "c")))
-        assert raised.value.message == f"--remove-broker c: {named} no such broker"
-        assert raised.value.hint == "there are the brokers a, b"
-
-
-@every_case(("before", "changes", "after"), [
-    ({"c": 8, "a": 4, "b": 4}, Changes(add_brokers=(NewBroker("d"), NewBroker("e", 2, 1), NewBroker("f", 3), NewBroker("g", None, 0))), {"c": (8, 8), "a": (4, 4), "b": (4, 4), "d": (4, 4), "e": (2, 1), "f": (3, 3), "g": (4, 0)}),
-    ({"a": 4, "b": 2}, Changes(remove_brokers=("a",)), {"b": (2, 2)}),
-    ({"a": 4, "b": 2}, Changes(remove_masters=("a",)), {"b": (2, 2)}),
-    ({"a": 4, "b": 4}, Changes(read_queues=(QueueCount(6, "a"),), write_queues=(QueueCount(1),)), {"a": (6, 1), "b": (4, 1)}),
-])  # fmt: skip
-def test_brokers_and_counts_change(before: dict[str, int], changes: Changes, after: dict[str, tuple[int, int]]) -> None:
-    changed = change_route(route(**before), changes)  # type: ignore[arg-type]
-    assert {each.broker_name: (each.read_queue_nums, each.write_queue_nums) for each in changed.queue_datas} == after
-    written = {(name, number) for name, (_, writes) in after.items() for number in range(writes)}
-    assert {(q.broker_name, q.queue_id) for q in changed.publish_queues()} == written
-
-
-def test_without_its_master_a_broker_is_read_and_not_written() -> None:
-    addresses = BrokerData("c", "a", {0: "m:1", 1: "s:1"}), *route(b=2).broker_datas
-    slaves = replace(route(a=4, b=2), broker_datas=addresses)
-    left = change_route(slaves, Changes(remove_masters=("a",)))
-    assert left.broker_datas[0].broker_addrs == {1: "s:1"}
-    assert left.publish_queues() == [MessageQueue("T", "b", 0), MessageQueue("T", "b", 1)]
-    assert left.subscribe_queues() == slaves.subscribe_queues()
-
-
-STATIC = TopicRouteData("T", (), (), None, {"a": TopicQueueMappingInfo("T", "__global__", 4, "a", 1, {0: 0})})
-
-
-def test_a_broker_must_fit_the_route_and_a_static_topic_does_not_follow_brokers() -> None:
-    for changes in ON_BROKERS:
-        with pytest.raises((DataError, UsageError)):
-            change_route(route(a=4), changes)
-        with pytest.raises(UsageError, match="static topic"):
-            change_route(STATIC, changes)
-    assert change_route(STATIC, Changes(add=(1,))) is STATIC
-    with pytest.raises(DataError, match="broker a of topic T has no master"):
-        change_route(route(masters=False, a=4), Changes(remove_masters=("a",)))
-    with pytest.raises(UsageError, match="no other broker"):
-        change_route(route(), Changes(add_brokers=(NewBroker("a"),)))
-
-
-def test_a_change_reads_as_words() -> None:
-    changes = Changes(
-        add=("x", 2), remove=(1,), replace=(("a", "b"),), to_strategy="AVG", add_brokers=(NewBroker("n"),),
-        remove_brokers=("o",), remove_masters=("m",), read_queues=(QueueCount(4),),
-        write_queues=(QueueCount(2, "n"),), scale_to=1,
-    )  # fmt: skip
-    assert "; ".join(describe(changes)) == (
-        "a is replaced by b; remove the last consumer; add x; add 2 placeholder consumers; scale to 1 consumer; "
-        "remove broker o; remove the master of broker m; add broker n; 4 read queues on every broker; "
-        "2 write queues on n; to strategy AVG"
-    )
+def test_changes_in_words_and_what_they_change_are_as_recorded(request: pytest.FixtureRequest) -> None:
+    answers = {}
+    for ids, changes in OF_MEMBERS:
+        answers[f"{ids}: {'; '.join(describe(changes))}"] = outcome(partial(change_members, ids.split()), changes)
+    for routes, changes in OF_ROUTES:
+        name = f"{'; '.join(map(in_words, routes))}: {'; '.join(describe(changes))}"
+        answers[name] = outcome(partial(change_routes, routes), changes)
+    assert_recorded(Path(__file__).with_name("changes.txt"), answers, request)
