@@ -293,12 +293,13 @@ def asked_group(listed: dict[str, str], *, by_broker: str = "x", **more: Any) ->
 
 def answered(mode: str = "PULL", **told: str | None) -> Answers:
     """Broker and consumer, such as `ax` → the queues that the broker answers; None is no answer."""
-    return {
-        AssignmentQuestion("T", client_id, "AVG", broker, str(ADDRESSES[broker])): AssignmentAnswer(None, None)
-        if places is None
-        else AssignmentAnswer(mode, frozenset(MessageQueue("T", each[0], int(each[1:])) for each in places.split()))
-        for (broker, client_id), places in told.items()
-    }
+    found: Answers = {}
+    for key, text in told.items():
+        question = AssignmentQuestion("T", key[1], "AVG", key[0], str(ADDRESSES[key[0]]))
+        places = ((each[0], int(each[1:])) for each in (text or "").split())
+        queues = None if text is None else frozenset(MessageQueue("T", *place) for place in places)
+        found[question] = AssignmentAnswer(None if text is None else mode, queues)
+    return found
 
 
 def asked_cases() -> Iterator[tuple[str, ConsumerGroup, Answers]]:

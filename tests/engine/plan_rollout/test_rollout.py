@@ -90,7 +90,7 @@ def named_rollouts() -> Iterator[tuple[str, Rollout]]:
     for number in (1, 2):
         searched = rolled(MANY, route(a=60), to=CIRCLE, at_once=[number], most_rebalances=1)
         yield f"too many consumers for all orders, {number} at once", searched
-    new = {"becomes": {"c00": "d"}, "most_rebalances": 1}
+    new: dict[str, Any] = {"becomes": {"c00": "d"}, "most_rebalances": 1}
     yield "too many consumers, one with another ID", rolled(MANY, route(a=60), to=CIRCLE, **new)
     yield "queues badly owned in each stage", rolled("", route(a=5), to="PIN", members=NOT_ALL, restart=["b", "c", "d"])
     yield "queues outside the rooms", rolled("", ROOMS, members=IN_ROOMS)
