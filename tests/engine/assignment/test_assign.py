@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import astuple, replace
 
-from rmqlb import AllocationError, DataError, MessageQueue, UsageError, allocate, assign_pop
+from rmqlb import AllocationError, DataError, MessageQueue, TopicRouteData, UsageError, allocate, assign_pop
 from rmqlb.engine.allocate import prepare
 from rmqlb.engine.allocate.rules import JAVA_CLASSES, WITHOUT_SETTINGS
 from rmqlb.engine.allocate.strategy import Settings
@@ -35,46 +35,55 @@ from tests.support.builders import HERE, group, queues, route
 from tests.support.mismatches import assert_recorded, every_case, vectors
 
 CLIENTS = tuple(f"10.0.0.{number}@1" for number in range(1, 5))
-NO_QUEUE = "the topic has no readable queue"
+XYZ = ("x", "y", "z")
+# Both brokers are in zone z; only x is there, and CONFIG, which has no list, throws for it.
+NEAR_X = Settings(inner="CONFIG", broker_zones={"a": "z"}, client_zones={"x": "z", "y": "y", "z": "w"})
+CONFIGURED = Settings(
+    config={"x": [MessageQueue("T", "a", 0), MessageQueue("T", "gone", 7), MessageQueue("Other", "a", 0)]}
+)
+SUBSCRIBED = Members(("a", "b"), "AVG", subscribed={"b": {"T", "U"}})
+ASKING = Members(("a", "b", "c"), "CONSISTENT_HASH", by_broker=True, by_broker_of={"b": False})
+ASSIGNED: Mapping[str, tuple[TopicRouteData, Members]] = {
+    "y does not subscribe": (route(a=2), Members(("x", "y"), "AVG", subscribed={"y": {"Other"}})),
+    "y does not subscribe, BROADCASTING": (route(a=2), Members(("x", "y"), "AVG", subscribed={"y": {"Other"}}, broadcasting=True)),
+    "no readable queue": (route(perm=2, a=4), Members(("x", "y"), "AVG")),
+    "no readable queue, BROADCASTING": (route(perm=2, a=4), Members(("x", "y"), "AVG", broadcasting=True)),
+    "no consumer": (route(a=2), Members((), "AVG")),
+    "queues that only a CONFIG list names": (route(a=1), Members(("x",), "CONFIG", CONFIGURED)),
+    "the client of x throws": (route(a=1), Members(XYZ, "MACHINE_ROOM_NEARBY", NEAR_X)),
+    "the client of x throws, others run AVG": (route(a=3), Members(XYZ, "AVG", NEAR_X, strategy_of={"x": "MACHINE_ROOM_NEARBY"})),
+    "all clients throw": (route(a=1), Members(("x", "x"), "MACHINE_ROOM_NEARBY", Settings(broker_zones={}))),
+    "the constructor throws without settings": (route(a=1), Members(("x",), "MACHINE_ROOM_NEARBY")),
+    "the constructor throws": (route(a=1), Members(("x",), "CONSISTENT_HASH", Settings(virtual_nodes=-1))),
+    "two strategies": (route(a=4), Members(("x", "y"), "AVG", strategy_of={"y": "AVG_BY_CIRCLE"})),
+    "an inner strategy": (route(a=2), Members(("x",), "PIN", Settings(inner="AVG_BY_CIRCLE", hosts=frozenset("x")))),
+    # a consumer that computes its share itself keeps its place and its share
+    "brokers do not have the strategy, except for b": (route(x=8), ASKING),
+    "brokers do not have the strategy": (route(x=8), replace(ASKING, by_broker_of={})),
+    "brokers have the strategy": (route(x=4), replace(ASKING, strategy="AVG")),
+}  # fmt: skip
 
 
-def test_who_does_not_subscribe_takes_its_place_and_without_queues_or_consumers_nobody_owns() -> None:
-    members = Members(("x", "y"), "AVG", subscribed={"y": {"Other"}})
-    found = assign(route(a=2), members)
-    assert ([*found.owners.values()], [*found.idle]) == ([("x",), ()], ["y"])
-    everybody = replace(members, broadcasting=True)
-    assert assign(route(a=2), everybody).idle == {"y": "this consumer does not subscribe to the topic"}
-    assert assign(route(perm=2, a=2), everybody).idle == dict.fromkeys("xy", NO_QUEUE)
-    found = assign(route(perm=2, a=4), Members(("x", "y"), "AVG"))
-    assert (found.queues, found.idle) == ((), dict.fromkeys("xy", NO_QUEUE))
-    assert [*assign(route(a=2), Members((), "AVG")).owners.values()] == [(), ()]
-    ghost = MessageQueue("T", "gone", 7)  # queues that only a CONFIG list names come last
-    config = {"x": [MessageQueue("T", "a", 0), ghost, MessageQueue("Other", "a", 0)]}
-    found = assign(route(a=1), Members(("x",), "CONFIG", Settings(config=config)))
-    assert found.queues == (MessageQueue("T", "a", 0), ghost)
+def assigned(topic: TopicRouteData, members: Members) -> Iterator[str]:
+    try:
+        found = assign(topic, members, explain=True)
+    except AllocationError as error:
+        yield f"{error.message} [{error.hint}]"
+        return
+    yield found.strategy
+    for queue in found.queues:
+        owners = " ".join(found.owners[queue]) or "nobody"
+        yield f"{queue.topic} {queue.broker_name} {queue.queue_id}: {owners}, {found.reasons.get(queue)}"
+    yield from (f"{client_id} is idle: {why}" for client_id, why in found.idle.items())
+    yield from (f"{client_id} throws: {error}" for client_id, error in found.failures.items())
 
 
-def test_a_member_behind_one_whose_client_throws_has_its_share() -> None:
-    """Both brokers are in zone z; only x is there, and CONFIG, which has no list, throws for it."""
-    settings = Settings(inner="CONFIG", broker_zones={"a": "z"}, client_zones={"x": "z", "y": "y", "z": "w"})
-    found = assign(route(a=1), Members(("x", "y", "z"), "MACHINE_ROOM_NEARBY", settings), explain=True)
-    assert (set(found.failures), set(found.idle)) == ({"x"}, {"y", "z"})
-    mixed = Members(("x", "y", "z"), "AVG", settings, strategy_of={"x": "MACHINE_ROOM_NEARBY"})
-    found = assign(route(a=3), mixed, explain=True)
-    assert ([*found.owners.values()], [*found.failures]) == ([(), ("y",), ("z",)], ["x"])
-    assert found.reasons[found.queues[0]] == "queue 0 is in block 0..0 of consumer 0"
-
-
-@every_case(("ids", "strategy", "settings", "error", "hint"), [
-    ("x x", "MACHINE_ROOM_NEARBY", Settings(broker_zones={}), "topic T: Machine room is null", "say with --strategy"),
-    ("x", "MACHINE_ROOM_NEARBY", Settings(), "machineRoomResolver is null", "say with --strategy-option broker-zone"),
-    ("x", "CONSISTENT_HASH", Settings(virtual_nodes=-1), "illegal virtualNodeCnt :-1", "CONSISTENT_HASH cannot run"),
-])  # fmt: skip
-def test_no_assignment_if_all_clients_throw(ids: str, strategy: str, settings: Settings, error: str, hint: str) -> None:
-    with pytest.raises(AllocationError) as raised:
-        assign(route(a=1), Members(tuple(ids.split()), strategy, settings))
-    assert raised.value.message.startswith(error)
-    assert (raised.value.hint or "").startswith(hint)
+def test_assignments_and_their_reasons_are_as_recorded(request: pytest.FixtureRequest) -> None:
+    answers = {name: [*assigned(*case)] for name, case in ASSIGNED.items()}
+    routes = [route("U", perm=2, x=4), route("T", x=1), route("V", x=1), route("W", x=2)]
+    assignments = [assign(one, SUBSCRIBED) for one in routes]
+    answers["why b is idle"] = [why_idle("b", some) for some in (assignments[1:2], assignments)]
+    assert_recorded(Path(__file__).with_name("assignments.txt"), answers, request)
 
 
 def test_owners_by_strategy_come_queue_by_queue_and_strategy_by_strategy() -> None:
@@ -98,45 +107,6 @@ def test_owners_by_strategy_come_queue_by_queue_and_strategy_by_strategy() -> No
     explained = owners_by_strategy("g", [route(a=4)], members, ["AVG", "CONFIG"], explain=True)
     assert [each.mismatches for each in explained.strategies] == [None, None]
     assert [queue.reasons["CONFIG"] for queue in explained.queues] == ["by configuration"] * 4 + [None]
-
-
-def test_a_queue_goes_where_its_owners_own_strategy_puts_it() -> None:
-    members = Members(("x", "y"), "AVG", strategy_of={"y": "AVG_BY_CIRCLE"})
-    found = assign(route(a=4), members, explain=True)
-    begins = ["queue 0 is in", "AVG: queue 1 is in block", "AVG: queue 2 is in block", "queue 3, 3 mod"]
-    assert [*found.owners.values()] == [("x",), ("x", "y"), (), ("y",)]
-    for queue, begin in zip(found.queues, begins, strict=True):
-        text, *other = found.reasons[queue].split("; ")
-        assert text.startswith(begin)
-        circle = f"AVG_BY_CIRCLE: queue {queue.queue_id}, {queue.queue_id} mod 2"
-        assert [each.startswith(circle) for each in other] == [True] * begin.startswith("AVG:")
-    nearby = Members(("x",), "MACHINE_ROOM_NEARBY", Settings(inner="AVG_BY_CIRCLE"))
-    assert nearby.name == "MACHINE_ROOM_NEARBY-AVG_BY_CIRCLE"
-
-
-def test_a_member_without_queues_has_a_reason_for_each_topic() -> None:
-    members = Members(("a", "b"), "AVG", subscribed={"b": {"T", "U"}})
-    too_few = "consumer 1 of 2 (counted from 0), and only 1 queues"
-    routes = [route("U", perm=2, x=4), route("T", x=1), route("V", x=1), route("W", x=2)]
-    assignments = [assign(one, members) for one in routes]
-    assert why_idle("b", assignments[1:2]) == too_few
-    assert why_idle("b", assignments) == (
-        f"U: {NO_QUEUE}; T, V: {too_few}; "
-        "W: this consumer does not subscribe to the topic, so that its share stays unassigned"
-    )
-
-
-def test_consumers_whose_strategy_brokers_do_not_have_own_nothing() -> None:
-    """Of a group in which only `b` computes its share itself, that one keeps its place and its share."""
-    asking = Members(("a", "b", "c"), "CONSISTENT_HASH", by_broker=True, by_broker_of={"b": False})
-    themselves = Members(("a", "b", "c"), "CONSISTENT_HASH")
-    found, usual = (assign(route(x=8), members, explain=True) for members in (asking, themselves))
-    assert found.owners == {queue: tuple({"b"} & set(ids)) for queue, ids in usual.owners.items()}
-    assert {*found.idle} == {"a", "c"}
-    nobody = assign(route(x=8), replace(asking, by_broker_of={}), explain=True)
-    assert (set(nobody.owners.values()), set(nobody.reasons.values())) == ({()}, {found.idle["a"]})
-    one, other = (assign(route(x=8), replace(members, strategy="AVG")).owners for members in (asking, themselves))
-    assert one == other
 
 
 SDK_OF = st.dictionaries(
