@@ -1,4 +1,4 @@
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -16,20 +16,10 @@ from rmqlb.engine.assignment import brokers, consumers, detect
 from rmqlb.engine.assignment.assign import Members, assign, owners_at_rest, runnable, under, why_idle
 from rmqlb.engine.assignment.detect import fitting_strategies
 from rmqlb.engine.assignment.owners import owners_by_strategy
-from rmqlb.model.group import (
-    Connection,
-    ConsumerGroup,
-    MemberReport,
-    MemberView,
-    ProxyView,
-    QueueState,
-    Seen,
-    States,
-    is_grpc,
-)
+from rmqlb.model.group import Connection, ConsumerGroup, MemberReport, MemberView, ProxyView, QueueState, Seen, is_grpc
 from rmqlb.model.message_queue import sort_queues
 from rmqlb.model.owners import ConsumerQueues, PopTopic, QueueOwners
-from rmqlb.model.result import ERROR, INFO, WARNING, Finding
+from rmqlb.model.result import INFO, WARNING, Finding
 from rmqlb.model.snapshot import AssignmentAnswer, AssignmentQuestion
 from tests.support.builders import HERE, group, queues, route
 from tests.support.mismatches import assert_recorded, every_case, vectors
@@ -318,88 +308,30 @@ def reports(**told: tuple[bool | None, str | None]) -> dict[str, MemberReport]:
     return {i: MemberReport(i, client_rebalance=own, pop_topics=pops[i]) for i, (own, _) in told.items()}
 
 
-def test_queues_without_an_owner_with_several_or_with_another_than_predicted_are_counted_and_named() -> None:
+def line_of(found: Finding) -> str:
+    return f"{found.severity} {found.code} of {found.group}, {found.consumers}: {found.message}"
+
+
+def owner_lines() -> Iterator[tuple[str, Iterable[Finding]]]:
     """Waiting messages are counted of unassigned queues only, as far as they are known."""
     q = queues(6, "x")
     owners = {q[0]: ("a",), q[1]: (), q[2]: (), q[3]: ("b", "a"), q[4]: ("c", "b"), q[5]: ()}
     states = {q[0]: QueueState(None, 7, 0), q[1]: QueueState(None, 1200, 0), q[2]: QueueState()}
-    unassigned = "3 of 6 queues of group g are unassigned (observed), 1,200 messages waiting: T x 1-2,5"
-    several = "2 of 6 queues of group g have duplicate owners (observed): T x 3-4"
-    assert list(detect.owner_findings(owners, "group g", "g", "observed", states)) == [
-        Finding("unassigned-queues", unassigned, "g", ERROR),
-        Finding("duplicate-owners", several, "g", ERROR, ("a", "b", "c")),
-    ]
-    (one,) = detect.owner_findings({q[0]: (), q[1]: ("a",)}, "the group", None, "predicted", {})
-    assert one.message == "1 of 2 queues of the group is unassigned (predicted): T x 0"
-    assert list(detect.owner_findings({q[0]: ("a",)}, "the group", None, "observed", {})) == []
+    yield "unassigned queues and duplicate owners", detect.owner_findings(owners, "group g", "g", "observed", states)
+    some = {q[0]: (), q[1]: ("a",)}
+    yield "one of two queues unassigned", detect.owner_findings(some, "the group", None, "predicted", {})
+    yield "each queue has an owner", detect.owner_findings({q[0]: ("a",)}, "the group", None, "observed", {})
     # AVG gives queue 0 to a, 1 to b and 2 to c; b owns its own, whoever else owns it too.
     predicted = owners_at_rest([route(x=3)], Members(("a", "b", "c"), "AVG"))
-    for seen, who in (({0: "a", 1: "b d", 2: "c"}, ("d",)), ({0: "a", 1: "b", 2: "b"}, ("b", "c")), ({2: ""}, ("c",))):
+    for seen in ({0: "a", 1: "b d", 2: "c"}, {0: "a", 1: "b", 2: "b"}, {2: ""}):
         own = {MessageQueue("T", "x", number): ids for number, ids in seen.items()}
-        (found,) = detect.mismatch_findings(predicted, "AVG", group("a b c", owners=own).queues)
-        assert found.consumers == who
-    assert found.message == (
-        "observed owners of 1 of 1 queue differ from what AVG predicts; first x:2 of T: observed no owner, predicted c"
-    )
+        yield f"AVG, observed {seen}", detect.mismatch_findings(predicted, "AVG", group("a b c", owners=own).queues)
+    yield "shared IDs", consumers.shared_id_findings(("a", "b", "a"))
 
 
-@every_case(("told", "modes", "popped"), [
-    ({"a": (True, ""), "b": (True, "")}, {"T": ("POP",)}, set()),
-    ({"a": (False, ""), "b": (True, "")}, {"T": ("POP",)}, {"T"}),
-    ({"a": (False, ""), "b": (False, "")}, {"T": ("PULL",)}, set()),
-    ({"a": (False, ""), "b": (False, "")}, {"T": ("PULL", "POP")}, {"T"}),
-    ({"a": (False, "T"), "b": (False, "")}, None, {"T"}),
-    ({"a": (False, "T U")}, {"V": ("POP",)}, {"T", "U", "V"}),
-    ({"a": (True, "")}, {"T": ("POP",)}, {"T"}),
-    ({}, {"T": ("POP",)}, {"T"}),
-    ({}, None, set()),
-])  # fmt: skip
-def test_pop_is_what_members_report_or_what_brokers_have_for_those_who_do_not_rebalance(
-    told: dict[str, tuple[bool | None, str | None]], modes: dict[str, tuple[str, ...]] | None, popped: set[str]
-) -> None:
-    seen = replace(group("a b"), reports=reports(**told), request_modes=modes)
-    assert consumers.popped_topics(seen) == popped
-    if popped and not told:  # a topic whose queues are held is pulled, whatever its mode is by now
-        assert consumers.popped_topics(replace(seen, queues={QUEUE: QueueState(frozenset({"a"}))})) == set()
-
-
-POPPED = "by POP: several consumers may take messages from one queue, none owns it"
-
-
-@every_case(("seen", "errors"), [
-    (group("a"), {}),
-    (group("a", consume_type="CONSUME_POP"), {"pop": f"group g consumes {POPPED}"}),
-    (replace(group("a"), topics=("U", "T"), reports=reports(a=(False, "T U V"))), {"pop": f"group g consumes T, U {POPPED}"}),
-    (replace(group("a"), topics=("T", "U"), reports=reports(a=(False, "T"))), {}),
-    (replace(group("a"), topics=("%RETRY%g",), reports=reports(a=(False, "%RETRY%g"))), {}),
-    (group("a", message_model="BROADCASTING"), {"broadcasting": "group g is BROADCASTING: every consumer reads every queue, nothing is rebalanced"}),
-    (group("host@124@1@abc12z host@123@0@abc12z"), {"grpc": "the consumers of group g look like gRPC clients (host@123@0@abc12z): the Proxy gives them messages, no client owns a queue"}),
-    (ConsumerGroup("g", HERE), {"unknown": "the consumers of group g are not in a test"}),
-])  # fmt: skip
-def test_a_group_whose_clients_share_no_queues_is_refused(seen: ConsumerGroup, errors: dict[str, str]) -> None:
-    assert {reason: error.message for reason, error in consumers.refusals(seen).items()} == errors
-
-
-def test_members_are_sorted_and_keep_their_duplicates() -> None:
-    """The gRPC clients that only a Proxy lists count in a group of which brokers list no consumer."""
-    view = ProxyView((Connection("h@1@0@zz"), Connection("p")), Seen("Proxy p:8080"), "p:8080")
-    for seen, expected in (
-        (group("b a a"), ("a", "a", "b")),
-        (replace(group(), views=()), ()),
-        (replace(group("a b"), proxies=(view,)), ("a", "b", "p")),
-        (replace(group("a"), views=(), proxies=(view,)), ("h@1@0@zz", "p")),
-    ):
-        assert consumers.rebalanced_members(seen) == expected
-    assert not any(map(is_grpc, ["10.0.0.1@1#2", "10.0.0.1@DEFAULT", "10.0.0.1@i@unit", "h@1@unit1@STREAM"]))
-
-
-@every_case(("ids", "expected"), [("abcd", (True, {"c": False})), ("ac", (False, {"a": True}))])
-def test_new_consumers_are_assigned_as_most_are(ids: str, expected: tuple[bool, dict[str, bool]]) -> None:
-    asking = replace(group("a b c"), reports=reports(a=(False, None), b=(False, None), c=(True, None)))
-    assert consumers.assigned_by_broker(asking, tuple(ids)) == expected
-
-
-ASK = "--proxy HOST:8080, a Proxy's remoting port, lists the consumers behind it (for a file: in fetch-routes)"
+def test_findings_on_owners_are_as_recorded(request: pytest.FixtureRequest) -> None:
+    found = {name: [*map(line_of, findings)] or ["none"] for name, findings in owner_lines()}
+    assert_recorded(Path(__file__).with_name("owners.txt"), found, request)
 
 
 def unlisted(age_s: float | None = None, **known: Any) -> ConsumerGroup:
@@ -408,62 +340,73 @@ def unlisted(age_s: float | None = None, **known: Any) -> ConsumerGroup:
     return replace(group(), views=(), seen=Seen("a test", NOW), queues=states, **known)
 
 
-@every_case(("seen", "evidence"), [
-    (unlisted(polling_num=2), "2 receive requests of it wait there"),
-    (unlisted(polling_num=1, consume_tps=3.0), "1 receive request of it waits there"),
-    (unlisted(consume_tps=2.56, polling_num=0), "they gave it 2.56 messages per second over the last minute"),
-    (unlisted(-2), "it has read a message that was stored 0 s before"),
-    (unlisted(30.52), "it has read a message that was stored 31 s before"),
-    (unlisted(60), "it has read a message that was stored 60 s before"),
-    (unlisted(60.001), None),
-    (unlisted(3600, consume_tps=0.0, polling_num=0), None),
-    (replace(unlisted(3), seen=Seen("a test")), None),
-    (replace(unlisted(3), views=None), None),
-    (replace(group("a"), polling_num=2, consume_tps=9.0), None),
-])  # fmt: skip
-def test_what_shows_consumers_that_no_broker_lists(seen: ConsumerGroup, evidence: str | None) -> None:
-    assert consumers.behind_proxy(seen) == evidence
-    error = consumers.refusals(seen).get("hidden")
-    assert (error is None) == (evidence is None)
-    if error is not None:
-        assert error.message.startswith(f"brokers list no consumer of group g, but {evidence}: its consumers are ")
-        assert ("probably" in error.message) == (seen.polling_num in (0, None))
-        left = "" if seen.polling_num else "; or the consumers have left within the last minute"
-        assert (error.code, error.hint) == ("behind-proxy", ASK + left)
+def proxy(address: str, *client_ids: str) -> ProxyView:
+    return ProxyView(tuple(map(Connection, client_ids)), Seen(f"Proxy {address}", NOW), address)
 
 
-def test_nobody_is_offline_who_may_be_behind_a_proxy() -> None:
-    empty, other = (
-        ProxyView(tuple(map(Connection, i)), Seen(f"Proxy {p}", NOW), p) for p, i in (("p:1", ""), ("q:1", "a"))
-    )
-    either = "no consumer of group g is visible{}: it is offline, or behind a Proxy"
-    asked = unlisted(polling_num=0, proxies=(empty,))
-    no_request = either.format(", no receive request of it waits at a broker")
-    for seen, message, hint in (
-        (unlisted(polling_num=0), no_request, f"try; {ASK}"),
-        (unlisted(), either.format(""), f"try; {ASK}"),
-        (unlisted(proxies=()), either.format(""), "try; none of the given Proxies answered"),
-        (asked, "group g has no consumer online, at brokers or at Proxy p:1", "try"),
-    ):
-        told = consumers.nobody_online("g", seen, "try")
-        assert (told.message, told.hint) == (message, hint)
-    both = replace(asked, proxies=(empty, other))
-    assert [consumers.is_surely_offline(each) for each in (asked, unlisted(), both)] == [True, False, False]
-    hidden = consumers.refusals(unlisted(polling_num=2, proxies=(empty,)))["hidden"]
-    assert hidden.hint == "give each Proxy with --proxy; Proxy p:1 lists no consumer of it"
+def modes(told: dict[str, tuple[bool | None, str | None]], its: tuple[str, ...], **more: Any) -> ConsumerGroup:
+    return replace(group("a b"), reports=reports(**told), request_modes={"T": its} if its else None, **more)
 
 
-@every_case(("seen", "codes"), [
-    (group("a", consume_type="CONSUME_ACTIVELY"), ["pull-consumers"]),
-    (group("h@1@0@zz", consume_type="CONSUME_ACTIVELY"), []),
-    (replace(group("a"), reports=reports(a=(False, None))), ["broker-rebalance"]),
-    (replace(group("a"), reports=reports(a=(True, None))), []),
-])  # fmt: skip
-def test_what_is_odd_about_members_is_said(seen: ConsumerGroup, codes: list[str]) -> None:
-    assert [finding.code for finding in consumers.unusual_findings(seen)] == codes
-    (shared,) = consumers.shared_id_findings(("a", "b", "a"))
-    assert (shared.code, shared.consumers) == ("duplicate-client-id", ("a",))
-    assert shared.message.startswith("2 processes share the client ID a: ")
+HOLDS = {QUEUE: QueueState(frozenset({"a"}))}
+CONSUMING: Mapping[str, ConsumerGroup] = {
+    "pushes": group("a"), "takes by POP": group("a", consume_type="CONSUME_POP"),
+    "all rebalance, mode POP": modes({"a": (True, ""), "b": (True, "")}, ("POP",)),
+    "b rebalances, mode POP": modes({"a": (False, ""), "b": (True, "")}, ("POP",)),
+    "none rebalances, mode PULL": modes({"a": (False, ""), "b": (False, "")}, ("PULL",)),
+    "none rebalances, both modes": modes({"a": (False, ""), "b": (False, "")}, ("PULL", "POP")),
+    "a reports POP of T": modes({"a": (False, "T"), "b": (False, "")}, ()),
+    "a reports POP of U too": modes({"a": (False, "T U")}, ("POP",)),
+    "a rebalances, b is silent": modes({"a": (True, "")}, ("POP",)),
+    "all are silent, mode POP": modes({}, ("POP",)), "all are silent, owners": modes({}, ("POP",), queues=HOLDS),
+    "all are silent": modes({}, ()),
+    "all topics by POP": replace(group("a"), topics=("U", "T"), reports=reports(a=(False, "T U V"))),
+    "some topics by POP": replace(group("a"), topics=("T", "U"), reports=reports(a=(False, "T"))),
+    "its retry topic by POP": replace(group("a"), topics=("%RETRY%g",), reports=reports(a=(False, "%RETRY%g"))),
+    "broadcasts": group("a", message_model="BROADCASTING"), "not observed": ConsumerGroup("g", HERE),
+    "gRPC clients": group("host@124@1@abc12z host@123@0@abc12z"),
+    "pulls": group("a", consume_type="CONSUME_ACTIVELY"),
+    "gRPC clients that pull": group("h@1@0@zz", consume_type="CONSUME_ACTIVELY"),
+    "an ID twice": group("b a a"), "brokers know no consumer": replace(group(), views=()),
+    "gRPC and other clients at a Proxy": replace(group("a b"), proxies=(proxy("p:8080", "h@1@0@zz", "p"),)),
+    "the same, none at brokers": replace(group(), views=(), proxies=(proxy("p:8080", "h@1@0@zz", "p"),)),
+    "two requests wait": unlisted(polling_num=2), "one request waits": unlisted(polling_num=1, consume_tps=3.0),
+    "messages were given out": unlisted(consume_tps=2.56, polling_num=0),
+    **{f"read a message stored {age} s before": unlisted(age) for age in (-2, 30.52, 60, 60.001)},
+    "reads nothing": unlisted(3600, consume_tps=0.0, polling_num=0),
+    "no time of the look": replace(unlisted(3), seen=Seen("a test")), "no list": replace(unlisted(3), views=None),
+    "listed consumers": replace(group("a"), polling_num=2, consume_tps=9.0),
+    "no request waits": unlisted(polling_num=0), "nothing is known": unlisted(),
+    "Proxies that did not answer": unlisted(proxies=()),
+    "a Proxy without consumers": unlisted(polling_num=0, proxies=(proxy("p:1"),)),
+    "a Proxy with a consumer": unlisted(proxies=(proxy("p:1"), proxy("q:1", "a"))),
+    "a Proxy without consumers, requests wait": unlisted(polling_num=2, proxies=(proxy("p:1"),)),
+}  # fmt: skip
+
+
+def consuming(seen: ConsumerGroup) -> Iterator[str]:
+    evidence, offline = consumers.behind_proxy(seen), consumers.is_surely_offline(seen)
+    popped = sorted(consumers.popped_topics(seen))
+    yield f"POP {popped}, behind a Proxy: {evidence}, surely offline: {offline}"
+    yield f"share queues: {' '.join(consumers.rebalanced_members(seen)) or 'nobody'}"
+    if not seen.client_ids:
+        error = consumers.nobody_online("g", seen, "try")
+        yield f"nobody: {error.message} [{error.hint}]"
+    for reason, refused in consumers.refusals(seen).items():
+        yield f"{reason}, {refused.code}: {refused.message} [{refused.hint}]"
+    yield from map(line_of, consumers.unusual_findings(seen))
+
+
+def test_ways_to_consume_are_as_recorded(request: pytest.FixtureRequest) -> None:
+    answers = {name: consuming(seen) for name, seen in CONSUMING.items()}
+    assert_recorded(Path(__file__).with_name("consumers.txt"), answers, request)
+
+
+def test_new_consumers_are_assigned_as_most_are_and_ids_show_grpc_clients() -> None:
+    asking = replace(group("a b c"), reports=reports(a=(False, None), b=(False, None), c=(True, None)))
+    found = [consumers.assigned_by_broker(asking, tuple(ids)) for ids in ("abcd", "ac")]
+    assert found == [(True, {"c": False}), (False, {"a": True})]
+    assert not any(map(is_grpc, ["10.0.0.1@1#2", "10.0.0.1@DEFAULT", "10.0.0.1@i@unit", "h@1@unit1@STREAM"]))
 
 
 @every_case(("names", "is_odd"), [
@@ -483,86 +426,65 @@ def averagely_too(_: str, client_id: str, queues: list[MessageQueue], client_ids
     return queues[client_ids.index(client_id) :: len(client_ids)]
 
 
-@every_case(("given", "reported", "others"), [
-    ("AVG", AVG, ""),
-    ("AVG", CIRCLE, "AVG_BY_CIRCLE"),
-    ("AVG", "MyStrategy", "MyStrategy"),
-    ("MACHINE_ROOM_NEARBY-AVG_BY_CIRCLE", NEARBY, ""),
-    ("MACHINE_ROOM_NEARBY-AVG", AVG, "AVG"),
-    # RocketMQ has no class for PIN: members that run one report a class of the application's own.
-    ("PIN", "MyStrategy", ""),
-    (averagely_too, "MyStrategy", ""),
-    (averagely_too, AVG, "AVG"),
+CONFIG, ROOM = "AllocateMessageQueueByConfig", "AllocateMessageQueueByMachineRoom"
+CIRCLING = {q: "ab"[q.queue_id % 2] for q in queues(4, "x")}
+DETECTED: Mapping[str, tuple[Any, ConsumerGroup | None]] = {
+    **{
+        f"{given} given, a reports {reported}": (given, group("a b", reports={"a": reported}))
+        for given, reported in (
+            *(("AVG", AVG), ("AVG", CIRCLE), ("AVG", "MyStrategy")),
+            *((f"MACHINE_ROOM_NEARBY-{inner}", name) for inner, name in (("AVG_BY_CIRCLE", NEARBY), ("AVG", AVG))),
+            ("PIN", "MyStrategy"),  # RocketMQ has no class for PIN: consumers that run one report a class of their own
+        )
+    },
+    "a function given, a class of its own reported": (averagely_too, group("a b", reports={"a": "MyStrategy"})),
+    "a function given, AVG reported": (averagely_too, group("a b", reports={"a": AVG})),
+    "AVG_BY_CIRCLE reported": (None, group("a b", reports={"a": CIRCLE})),
+    "AVG and AVG_BY_CIRCLE reported": (None, group("a b c", reports={"a": AVG, "b": AVG, "c": CIRCLE})),
+    "owners of AVG_BY_CIRCLE": (None, group("a b", owners=CIRCLING)),
+    "nothing known": (None, group("a b")), "no consumer": (None, group()), "no group": (None, None),
+    "classes of the application": (None, group("a b c", reports={"a": "YourStrategy", "b": "MyStrategy", "c": AVG})),
+    # Without settings CONFIG would be said to leave every queue without owner, and the others to throw.
+    **{f"AVG and {name} reported": (None, group("a b", reports={"a": AVG, "b": name})) for name in (CONFIG, ROOM, NEARBY)},
+    "MACHINE_ROOM_NEARBY reported": (None, group("a b", reports={"a": NEARBY})),
+}  # fmt: skip
+KNOWN = Settings(consumer_idcs=frozenset(), config={}, broker_zones={}, client_zones={})
+
+
+def detected(given: Any, seen: ConsumerGroup | None) -> Iterator[str]:
+    members = Members(("a", "b"), given or "AVG")
+    try:
+        found = detect.detect_strategy(given and members.group_strategy, seen, [route(x=4)], members)
+        yield f"{found.strategy}, {found.origin}, reported {found.reported}, consumers run {found.run_by_members}"
+        yield from map(line_of, found.findings)
+        detect.must_be_set(found.run_by_members, KNOWN)
+        detect.must_be_set(found.run_by_members, Settings())
+    except DataError as error:
+        yield f"{error.code}: {error.message} [{error.hint}]"
+    for shown in ("AVG", "MACHINE_ROOM_NEARBY-AVG") if seen is not None else ():
+        yield from (f"  shown {shown}: {finding.message}" for finding in detect.not_shown(seen, [shown]))
+
+
+def test_detected_strategies_are_as_recorded(request: pytest.FixtureRequest) -> None:
+    answers = {name: detected(*case) for name, case in DETECTED.items()}
+    assert_recorded(Path(__file__).with_name("strategies.txt"), answers, request)
+
+
+@every_case(("reported", "observed", "expected"), [
+    ("AVG AVG_BY_CIRCLE", ("a", "ab", "", "b"), 0),
+    ("AVG_BY_CIRCLE AVG", ("a", "ab", "", "b"), 2),
+    ("AVG AVG", ("a", "ab", "", "b"), None),
+    ("AVG CONFIG", ("a", "ab", "", "b"), None),
+    ("AVG AVG_BY_CIRCLE", (), None),
 ])  # fmt: skip
-def test_only_impossible_reports_contradict_a_given_strategy(given: Any, reported: str, others: str) -> None:
-    members = Members(("a", "b"), given)
-    detected = detect.detect_strategy(members.group_strategy, group("a b", reports={"a": reported}), [], members)
-    assert detected.origin == "given"
-    text = f"the plan uses {members.group_strategy}, but consumers report {others}"
-    assert [finding.message for finding in detected.findings] == ([text] if others else [])
-
-
-@every_case(("seen", "strategy", "origin", "findings"), [
-    (group("a b", reports={"a": CIRCLE}), "AVG_BY_CIRCLE", "reported", []),
-    (group("a b c", reports={"a": AVG, "b": AVG, "c": CIRCLE}), "AVG", "reported", ["mixed-strategies"]),
-    (group("a b", owners={q: "ab"[q.queue_id % 2] for q in queues(4, "x")}), "AVG_BY_CIRCLE", "observed", []),
-    (group("a b"), "AVG", "assumed", ["assumed-strategy"]),
-    (group(), "AVG", "assumed", ["assumed-strategy"]),
-    (None, "AVG", "assumed", ["assumed-strategy"]),
-])  # fmt: skip
-def test_the_origin_of_a_strategy(seen: ConsumerGroup | None, strategy: str, origin: str, findings: list[str]) -> None:
-    found = detect.detect_strategy(None, seen, [route(x=4)], Members(("a", "b"), "AVG"))
-    assert (found.strategy, found.origin, [each.code for each in found.findings]) == (strategy, origin, findings)
-
-
-def test_a_class_or_settings_that_only_the_application_knows_are_not_guessed() -> None:
-    """Without settings CONFIG would be said to leave every queue without owner, and the others to throw."""
-    own = group("a b c", reports={"a": "YourStrategy", "b": "MyStrategy", "c": AVG})
-    with pytest.raises(DataError, match="the strategy class MyStrategy, which"):
-        detect.detect_strategy(None, own, [], Members(("a", "b", "c"), "AVG"))
-    known = Settings(consumer_idcs=frozenset(), config={}, broker_zones={}, client_zones={})
-    nearby = "--strategy-option broker-zone=… and --strategy-option client-zone=…"
-    config, room = "AllocateMessageQueueByConfig", "AllocateMessageQueueByMachineRoom"
-    strategies = (config, "--strategy-option queues=FILE"), (room, "--strategy-option idc=ROOM"), (NEARBY, nearby)
-    for java_class, options in strategies:
-        seen = group("a b", reports={"a": AVG, "b": java_class})
-        run = detect.detect_strategy(None, seen, [route(x=4)], Members(("a", "b"), "AVG")).run_by_members
-        detect.must_be_set(run, known)
-        with pytest.raises(DataError, match=f"whose settings are not known \\({options} says them"):
-            detect.must_be_set(run, Settings())
-
-
-@every_case(("reported", "shown", "codes"), [
-    ({"a": NEARBY}, ["AVG", "AVG_BY_CIRCLE"], ["strategy-differs"]),
-    ({"a": NEARBY}, ["MACHINE_ROOM_NEARBY-AVG"], []),
-    ({"a": AVG, "b": CIRCLE}, ["AVG"], []),  # diagnose's finding says what they run
-    ({}, ["AVG"], []),
-])  # fmt: skip
-def test_a_strategy_that_all_report_is_missed(reported: dict[str, str], shown: list[str], codes: list[str]) -> None:
-    assert [finding.code for finding in detect.not_shown(group("a b", reports=reported), shown)] == codes
-
-
-BOTH = {"a": "AVG", "b": "AVG_BY_CIRCLE"}
-OBSERVED = dict(zip(queues(4, "b"), (QueueState(frozenset(ids)) for ids in ("a", "ab", "", "b")), strict=True))
-
-
-@every_case(("reported", "states", "expected"), [
-    (BOTH, OBSERVED, 0),
-    ({"a": "AVG_BY_CIRCLE", "b": "AVG"}, OBSERVED, 2),
-    ({"a": "AVG", "b": "AVG"}, OBSERVED, None),
-    ({"a": "AVG", "b": "CONFIG"}, OBSERVED, None),
-    (BOTH, {}, None),
-])  # fmt: skip
-def test_mixed_strategies_meet_observed_owners(reported: dict[str, str], states: States, expected: int | None) -> None:
+def test_mixed_strategies_meet_observed_owners(reported: str, observed: Sequence[str], expected: int | None) -> None:
     """AVG gives a the queues 0 and 1, AVG_BY_CIRCLE gives b the queues 1 and 3; the other way round 0, 2 and 2, 3."""
-    members = Members(("a", "b"), "CONSISTENT_HASH")
-    assert detect.mixed_mismatches(reported, [route(b=4)], members, states) == expected
-
-
-def test_a_strategy_whose_constructor_throws_fits_nothing() -> None:
+    states = {queue: QueueState(frozenset(ids)) for queue, ids in zip(queues(4, "b"), observed, strict=False)}
+    names = dict(zip("ab", reported.split(), strict=True))
+    assert detect.mixed_mismatches(names, [route(b=4)], Members(("a", "b"), "CONSISTENT_HASH"), states) == expected
     throws = Members(("a",), "AVG", Settings(virtual_nodes=-1))
-    found = detect.fitting_strategies([route(x=1)], throws, {QUEUE: QueueState(frozenset("a"))})
-    assert found == ("AVG", "AVG_BY_CIRCLE")
+    fits = detect.fitting_strategies([route(x=1)], throws, {QUEUE: QueueState(frozenset("a"))})
+    assert fits == ("AVG", "AVG_BY_CIRCLE")
 
 
 def speaking(connections: Mapping[str, tuple[str | None, str | None]], **rest: Any) -> ConsumerGroup:
