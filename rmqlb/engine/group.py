@@ -579,11 +579,7 @@ def known(ask: Callable[[], Fact]) -> Fact | None:
 
 
 def resolve(
-    snapshot: ClusterSnapshot,
-    name: str | None,
-    settings: Settings | None = None,
-    given: Given | None = None,
-    missing: Gaps | None = None,
+    snapshot: ClusterSnapshot, name: str | None, settings: Settings | None = None, given: Given | None = None
 ) -> Group:
     """The group of that name; None takes the snapshot's only group.
 
@@ -591,7 +587,7 @@ def resolve(
         UsageError: the snapshot has several groups, and `name` is None.
         DataError: the snapshot lacks the named group, and its consumers are not given.
     """
-    given, missing = given or Given(), missing or gaps(snapshot)
+    given, missing = given or Given(), gaps(snapshot)
     if name is None:
         name = _only_name(snapshot, given)
     elif given.client_ids is None and name not in missing.groups:

@@ -461,8 +461,9 @@ def detected(given: Any, seen: ConsumerGroup | None) -> Iterator[str]:
         detect.must_be_set(found.run_by_members, Settings())
     except DataError as error:
         yield f"{error.code}: {error.message} [{error.hint}]"
-    for shown in ("AVG", "MACHINE_ROOM_NEARBY-AVG") if seen is not None else ():
-        yield from (f"  shown {shown}: {finding.message}" for finding in detect.not_shown(seen, [shown]))
+    for shown in ("AVG", "MACHINE_ROOM_NEARBY-AVG"):
+        findings = () if seen is None else detect.not_shown(seen, [shown])
+        yield from (f"  shown {shown}: {finding.message}" for finding in findings)
 
 
 def test_detected_strategies_are_as_recorded(request: pytest.FixtureRequest) -> None:
