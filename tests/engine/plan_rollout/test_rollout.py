@@ -11,13 +11,17 @@ from msgspec.structs import replace
 from rmqlb import DataError, MessageQueue, QueueData, RmqlbError, TopicRouteData, UsageError
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.assignment.assign import Members, assign
-from rmqlb.engine.plan_rollout.plan import MOST_REBALANCES, RolloutRequest, plan_rollout, ranked, rollout_findings
-from rmqlb.engine.plan_rollout.stages import (
+from rmqlb.engine.plan_rollout import (
+    MOST_REBALANCES,
     RolloutModel,
+    RolloutRequest,
     cost_of_each,
     fewest_moves,
     least_overlap,
     overlaps,
+    plan_rollout,
+    ranked,
+    rollout_findings,
     rollout_model,
     total_overlap,
 )
