@@ -47,7 +47,7 @@ from rmqlb.model.groups import (
     ProcessAddress,
     Status,
 )
-from rmqlb.model.plan import Origin
+from rmqlb.model.owners import Origin
 from rmqlb.model.result import ERROR, SEVERITIES, WARNING, Progress, TriedCondition, no_progress, utc_text
 from rmqlb.model.snapshot import ClusterSnapshot, Unread, UnreadKind, suggestion
 
