@@ -28,7 +28,6 @@ from rmqlb.model import diff as result
 from rmqlb.model.diagnosis import GroupFinding, group_finding
 from rmqlb.model.group import RETRY_PREFIX, QueueState
 from rmqlb.model.message_queue import MessageQueue, sort_client_ids, sort_key, sort_queues
-from rmqlb.model.plan import SAME
 from rmqlb.model.recording import DIFFERENCES
 from rmqlb.model.result import WARNING, Finding, Progress, Severity, are, counted, no_progress, side_of
 from rmqlb.model.route import TopicRouteData
@@ -173,7 +172,7 @@ class Prediction:
         how, causes = self._explained(queue, was, becomes)
         return result.QueueDiff(
             *(queue.topic, queue.broker_name, queue.queue_id),
-            change=SAME if was == becomes else change_of(was, becomes),
+            change=change_of(was, becomes),
             basis="observed" if is_observed else "predicted",
             owners_before=was,
             owners_after=becomes,

@@ -16,7 +16,6 @@ from rmqlb.model.owners import REPORTED, AssumedShare, ByProxy, Change, Origin, 
 from rmqlb.model.result import Figure, RateSource, Result, TriedCondition
 from rmqlb.model.simulate_rebalance import GroupTrials, LagCurve
 
-SAME: Final = "same"
 MOVED: Final = "moved"
 ASSIGNED: Final = "assigned"
 ADDED: Final = "added"
