@@ -216,8 +216,7 @@ class Group(Struct, dict=True, eq=False):
     @property
     def refusal(self) -> DataError | None:
         """Why no owners can be predicted; BROADCASTING consumers all own each queue (raises Unknown)."""
-        found = (error for reason, error in self.refusals.items() if reason != "broadcasting")
-        return self.refusals.get("hidden") or next(found, None)
+        return next((error for reason, error in self.refusals.items() if reason != "broadcasting"), None)
 
     @property
     def shares(self) -> bool:

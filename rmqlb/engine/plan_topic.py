@@ -262,7 +262,6 @@ def _steps(
     opens = not set(now.subscribe_queues()).issuperset(final)
     written = now.publish_queues()
     switches = written != writable
-    held_ms = drain_ms(groups, now.subscribe_queues()) if switches else 0.0
     same_length = len(written) == len(writable)  # otherwise keys leave every queue
     losing = [queue for at, queue in enumerate(written) if not same_length or writable[at] != queue]
     drained = drain_ms(groups, losing)
@@ -295,6 +294,7 @@ def _steps(
 
     yield step("add-read-queues", now, opened, opens, _NOTICED_MS, wait_readable, _wait("owned", final))
     if ordered:
+        held_ms = drain_ms(groups, now.subscribe_queues())
         yield step("hold-producers", opened, opened, switches, held_ms, _wait("drained", readable))
     change = step("change-write-queues", opened, switched, switches, _POLL_MS, wait_writable)
     sdks, shares = moved_keys(now, target, keys)

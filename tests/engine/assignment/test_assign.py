@@ -205,6 +205,7 @@ def pop_cases() -> Iterator[tuple[str, tuple[PopTopic, ...]]]:
     yield "another share is given", brokers.pop_topics(ONE_SHARE, THREE, IDS, share=2)
     yield "a share that is not known", brokers.pop_topics(ABC, THREE, IDS)
     yield "more consumers than queues", brokers.pop_topics(None, THREE, tuple("abcde"), share=1)
+    yield "no consumer", brokers.pop_topics(None, THREE, (), share=1)
     yield "no readable queue", brokers.pop_topics(None, [route(perm=2, x=3)], IDS, share=1)
     # with a and b alone all read all: their number less one is the share
     views = tuple(view for ids in ("a b c", "a b") for view in group(ids).views or ())

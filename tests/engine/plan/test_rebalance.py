@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from msgspec import Struct
 from msgspec.structs import astuple, replace
 
-from rmqlb import DataError, TopicRouteData, UsageError
+from rmqlb import DataError, QueueData, TopicRouteData, UsageError
 from rmqlb.engine.assignment.assign import Members, minimum_moves, spread
 from rmqlb.engine.plan.changes import Changes, NewBroker, QueueCount, change_members, change_routes, describe
 from rmqlb.engine.plan.rebalance import Side, compare, over_places, plan_rebalance
@@ -55,7 +55,7 @@ PLANS: Mapping[str, tuple[Side, Side, States]] = {
     "the first consumer, BROADCASTING": (everybody(""), everybody("a"), {}),
     "the last consumer leaves, BROADCASTING": (everybody("a"), everybody(""), {}),
     "two topics": (side("a b", *TWO), side("a b c", *TWO), {}),
-    "all consumers leave": (side("a b", *TWO), side("", *TWO), {}),
+    "all consumers leave": (side("a b", *TWO), side("", *TWO), observed("a", "a", "b", "a")),
     "a consumer of a queue each leaves": (side("a b c", *ONE_EACH), side("a b", *ONE_EACH), {}),
     "no topic": (side("a"), side("a b"), {}),
     "an ID twice becomes two": (side("a a", route(x=4)), side("a b", route(x=4)), {}),
@@ -247,6 +247,7 @@ OF_ROUTES: Sequence[tuple[list[TopicRouteData], Changes]] = [
         )
     ),
     ([route()], Changes(add_brokers=(NewBroker("a"),))),
+    ([TopicRouteData("T", (QueueData("a", 4, 2, 6),), ())], Changes(add_brokers=(NewBroker("b"),))),
     ([STATIC], Changes(add=(1,))),
 ]
 

@@ -94,6 +94,9 @@ def named_rollouts() -> Iterator[tuple[str, Rollout]]:
     for number in (1, 2):
         searched = rolled(MANY, route(a=60), to=CIRCLE, at_once=[number], most_rebalances=1)
         yield f"too many consumers for all orders, {number} at once", searched
+    twice = Members(("a", "a", *MANY.split()), "AVG")
+    badly: dict[str, Any] = {"members": twice, "restart": MANY.split(), "most_rebalances": 1}
+    yield "too many consumers, and a queue badly owned in each stage", rolled("", route(a=264), to=CIRCLE, **badly)
     new: dict[str, Any] = {"becomes": {"c00": "d"}, "most_rebalances": 1}
     yield "too many consumers, one with another ID", rolled(MANY, route(a=60), to=CIRCLE, **new)
     yield "queues badly owned in each stage", rolled("", route(a=5), to="PIN", members=NOT_ALL, restart=["b", "c", "d"])
