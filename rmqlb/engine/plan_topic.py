@@ -103,7 +103,7 @@ def _target(route: TopicRouteData, request: TopicRequest, known: Mapping[str, Br
     more = [NewBroker(name) for name in there if name not in request.drain_brokers]
     usual = Counter((d.read_queue_nums, d.write_queue_nums) for d in route.queue_datas if d.read_queue_nums > 0)
     reads, writes = usual.most_common(1)[0][0] if usual else (0, 0)
-    for broker in (*request.add_brokers, *(more if request.move_to_cluster is not None else ())):
+    for broker in (*request.add_brokers, *more):
         if broker.name in drained:
             raise UsageError(f"broker {broker.name} is added and drained: the changes contradict each other")
         here = datas.get(broker.name)
