@@ -44,7 +44,7 @@ class SizeOptions(SettingsOptions, RateOptions, SomeGroupsOnTopics):
     strategies: Texts = about(
         "--strategy STRATEGY|all",
         "Allocation strategy, or FILE.py:NAME. FILE.py is run; repeatable, to compare; default: as "
-        "consumers report or show.",
+        "consumers report, or as their queues show.",
     )
     consume_time: Text = _work("TIME", "Processing time per message; default: as reported.")
     consume_threads: int = setting("consume-threads")
@@ -139,5 +139,5 @@ def size_group(source: SourceOptions, options: SizeOptions, output: OutputOption
 
     terminal = Terminal("size-group", output)
     sized = ask(verb.size_group, Reader(source, terminal), options)
-    hint = "no size satisfies all limits: use unsatisfied too"
+    hint = "no size satisfies all limits: add --fail-on unsatisfied"
     show_verb(sized, size_report, terminal, verb="sizing", unknown_hint=hint)

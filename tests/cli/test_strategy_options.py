@@ -40,7 +40,7 @@ VALUES = {
 def test_a_key_that_no_strategy_looks_at_is_refused(key: str) -> None:
     own = KEYS[key].strategies
     option = f"--strategy-option {key}={VALUES[key]}"
-    look = f"only {own[0]} looks" if len(own) == 1 else None
+    look = f"only {own[0]} uses" if len(own) == 1 else None
     for line, named in (
         (("show-owners", *GROUP), "AVG, AVG_BY_CIRCLE, CONSISTENT_HASH"),
         ((*PLAN, "--strategy", "AVG_BY_CIRCLE"), "AVG_BY_CIRCLE"),
@@ -51,7 +51,7 @@ def test_a_key_that_no_strategy_looks_at_is_refused(key: str) -> None:
             continue
         message, hint, code = refused(*line, *given(f"{key}={VALUES[key]}"))
         assert message.startswith(f"{option}: {look or 'only '}")
-        assert message.endswith(f" at it, and the strategy named is {named}")
+        assert message.endswith(f" it, but you named {named}")
         assert (hint, code) == (f"leave it out, or name {own[0]} as the strategy", "strategy-option-unused")
 
 

@@ -102,16 +102,16 @@ def test_what_cannot_be_meant_or_would_be_too_large_is_refused() -> None:
         allocate("AVGE", queues(1), ["a"])
     assert (raised.value.hint or "").startswith("did you mean AVG")
     assert allocate("PIN-" * 16 + "AVG", queues(2), ["x@1"], hosts=["x"])["x@1"]
-    with pytest.raises(UsageError, match=r"strategy PIN-PIN-.*: more than 16 strategies around another"):
+    with pytest.raises(UsageError, match=r"strategy PIN-PIN-.*: more than 16 nested strategies"):
         allocate("PIN-" * 2000 + "AVG", queues(2), ["x@1"], hosts=["x"])
-    with pytest.raises(UsageError, match="the pattern 'x' says no zone"):
+    with pytest.raises(UsageError, match="the pattern 'x' does not mark the zone"):
         allocate("MACHINE_ROOM_NEARBY", queues(2), ["x"], broker_zones="(.*)", client_zones="x")
     members = [f"c{number}" for number in range(12)]
     with pytest.raises(
         UsageError, match=r"--strategy-option virtual-nodes=83334: 12 consumers would have 1000008 entries"
     ) as raised:
         allocate("CONSISTENT_HASH", queues(4), members, virtual_nodes=83_334)
-    assert raised.value.hint == "for so many consumers, at most --strategy-option virtual-nodes=83333"
+    assert raised.value.hint == "with so many consumers, pass at most --strategy-option virtual-nodes=83333"
     with pytest.raises(UsageError, match="entries on the ring"):
         allocate_for("c0", "PIN-CONSISTENT_HASH", queues(4), members, virtual_nodes=10**6, hosts=["c0", "c1"])
     assert allocate("AVG", queues(4), members, virtual_nodes=10**6)["c0"]

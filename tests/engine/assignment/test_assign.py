@@ -190,7 +190,7 @@ def test_a_retry_topic_is_pulled_whatever_the_mode_is(listed: tuple[str, ...], n
 def test_brokers_have_two_strategies(strategy: str) -> None:
     asked = brokers.AskedBroker("broker-a", ("x", "y"), "POP", 0)
     assert brokers.query_assignment(asked, strategy, "T", queues(4), ["x", "y"]) == {"x": None, "y": None}
-    with pytest.raises(UsageError, match="brokers have AVG and AVG_BY_CIRCLE only"):
+    with pytest.raises(UsageError, match="brokers have only AVG and AVG_BY_CIRCLE"):
         assign_pop(strategy, queues(1), ["x"], 1)
 
 
@@ -539,5 +539,5 @@ def test_several_libraries_are_as_grave_as_what_they_make_of_the_queues() -> Non
     assert [each.severity for each in (good, bad)] == [INFO, WARNING]
     assert {(each.code, each.consumers) for each in (good, bad)} == {("mixed-sdks", ("b",))}
     assert bad.message.endswith("1 queue unassigned and 2 with duplicate owners, as predicted")
-    assert good.message.endswith("each queue has one owner all the same")
+    assert good.message.endswith("each queue still has one owner")
     assert list(consumers.mixed_finding(found, "ac", unassigned=1, several=0)) == []

@@ -182,13 +182,13 @@ def test_trials_that_the_best_choice_leaves_unsettled_are_counted(settled: int, 
 
 
 @every_case(("asked", "error"), [
-    ({"client_ids": "a a b"}, "2 processes share the client ID a: the restart of one looks like that of another"),
-    ({"scenario": GroupScenario(broadcasting=True)}, "the group is BROADCASTING: every consumer reads every queue, nothing is rebalanced"),
-    ({"to": "AVG"}, "a runs AVG already"),
-    ({"to": "AVG", "restart": ["c", "b"]}, "b runs AVG already"),
-    ({"to": "CONFIG", "restart": ["c", "b"], "members": Members(("a", "b", "c"), "AVG", strategy_of={"b": "CONFIG"})}, "b runs CONFIG already"),
-    ({"pauses": range(1, 14)}, "13 pauses with 1 numbers at once: no more than 12 combinations are tried"),
-    ({"pauses": range(1, 5), "at_once": [1, 2, 3, 4]}, "4 pauses with 4 numbers at once: no more than 12 combinations are tried"),
+    ({"client_ids": "a a b"}, "2 processes share the client ID a: rmqlb cannot tell their restarts apart"),
+    ({"scenario": GroupScenario(broadcasting=True)}, "the group is BROADCASTING: every consumer reads every queue, so nothing is rebalanced"),
+    ({"to": "AVG"}, "a already runs AVG"),
+    ({"to": "AVG", "restart": ["c", "b"]}, "b already runs AVG"),
+    ({"to": "CONFIG", "restart": ["c", "b"], "members": Members(("a", "b", "c"), "AVG", strategy_of={"b": "CONFIG"})}, "b already runs CONFIG"),
+    ({"pauses": range(1, 14)}, "13 pauses with 1 batch sizes: rmqlb tries at most 12 combinations"),
+    ({"pauses": range(1, 5), "at_once": [1, 2, 3, 4]}, "4 pauses with 4 batch sizes: rmqlb tries at most 12 combinations"),
     ({"order": ["a", "b"]}, "the order lacks c"),
     ({"order": ["b"]}, "the order lacks a"),
     ({"order": ["a", "b", "c", "d"]}, "the order names d, which does not restart"),
@@ -293,7 +293,7 @@ def test_a_group_too_large_for_all_orders_is_put_in_a_good_one_and_says_so() -> 
 def test_a_strategy_that_throws_for_one_consumer_cannot_be_planned() -> None:
     settings = Settings(inner="CONFIG", broker_zones={"a": "z"}, client_zones={"near": "z", "far": "y"})
     rollout = rollout_model(Members(("near", "far"), "AVG", settings), None, "MACHINE_ROOM_NEARBY", {})
-    with pytest.raises(DataError, match="topic T: under MACHINE_ROOM_NEARBY the client of near throws"):
+    with pytest.raises(DataError, match="topic T: under MACHINE_ROOM_NEARBY the client of near fails"):
         overlaps(rollout, [route(a=1)], orderly=False)
 
 
