@@ -231,11 +231,10 @@ def sdks_that_differ(before: GroupSide, after: GroupSide) -> dict[str, tuple[str
 
 
 _MOST_GROUPS = 5  # groups with their own finding
-_OF_OWNERS: tuple[tuple[result.How, str, str], ...] = (
-    ("unexplained", "unexplained-owners", "queues whose owners no change explains"),
-    ("pending", "not-moved-yet", "queues not yet with the predicted owners"),
-)
-"""An explanation of queues, the code of its finding, and the finding's fact."""
+_OF_OWNERS = {
+    "unexplained": "queues whose owners no change explains",
+    "pending": "queues not yet with the predicted owners",
+}
 
 
 def compare_snapshots(
@@ -442,7 +441,7 @@ def diff_findings(diff: result.SnapshotDiff) -> Iterator[Finding]:
             more = f" and {len(those) - 1} more" if len(those) > 1 else ""
             yield Finding("not-compared", f"not compared: {kind} {those[0].name}{more}: {those[0].reason}")
     found = [(group, finding) for group in diff.groups for finding in group.findings]
-    for _, code, _ in _OF_OWNERS:
+    for code in ("unexplained-owners", "not-moved-yet"):
         yield from [finding.brief for _, finding in found if finding.code == code][:_MOST_GROUPS]
     for group, finding in found:
         if finding.code == "offset-rewound":
@@ -453,7 +452,7 @@ def diff_findings(diff: result.SnapshotDiff) -> Iterator[Finding]:
 
 def _group_findings(group: result.GroupDiff, before: ClusterSnapshot, facts: Group) -> Iterator[GroupFinding]:
     evidence, name = GroupEvidence(facts), group.group
-    for how, code, fact in _OF_OWNERS:
+    for how, fact in _OF_OWNERS.items():
         queues = tuple(queue.queue for queue in group.queues if queue.how == how)
         number = counted(len(queues), "queue")
         text = f"{number} of group {name} {are(len(queues))} not yet with the predicted owners: not converged"
@@ -461,19 +460,17 @@ def _group_findings(group: result.GroupDiff, before: ClusterSnapshot, facts: Gro
             why = f": owners could not be predicted: {group.not_predicted}" if group.not_predicted else ""
             text = f"no change explains the owners of {number} of group {name}{why}"
         if queues:
-            yield GroupFinding(
-                code,
-                WARNING,
-                name,
+            finding = Finding("unexplained-owners" if how == "unexplained" else "not-moved-yet", text, name)
+            yield replace(
+                group_finding(finding, name),
                 queues=queues,
                 evidence=(evidence.seen(fact, len(queues), threshold=1),),
                 consequence=f"The owners of {number} differ from the prediction.",
                 remedy="Compare with another snapshot a minute later.",
-                message=text,
             )
     if group.strategy_assumed:
         text = f"rmqlb assumes {DEFAULT}, the client's default of group {name}: no snapshot shows its strategy"
-        yield GroupFinding("assumed-strategy", WARNING, name, message=text)
+        yield group_finding(Finding("assumed-strategy", text, name), name)
     earlier, later = before.taken_at, facts.snapshot.taken_at
     if group.offsets_back and (earlier is None or later is None or earlier <= later):
         sample, then = earlier_sample(before, name), facts.group.queues
