@@ -95,7 +95,7 @@ def result_names() -> list[str]:
 
 SECTIONS: Mapping[str, tuple[str, ...]] = {
     "show-groups": ("groups", "findings"),
-    "show-consumers": ("consumers", "groups"),
+    "show-consumers": ("consumers", "queues", "groups"),
     "show-route": ("brokers", "queues"),
     "show-owners": ("owners", "mismatches", "pop", "offsets", "groups", "queues", "reasons", "consumers", "summary"),
     "diagnose": ("groups", "findings", "rules", "evidence", "queues"),
