@@ -7,10 +7,10 @@ from rmqlb.cli.common.declare import Panel, Text, Texts, about, command, own, wr
 from rmqlb.cli.common.group_options import RATE_HINT, ChangeOptions, MemberOptions
 from rmqlb.cli.common.options import GroupsOptions, OutputOptions, SourceOptions
 from rmqlb.cli.common.output_files import PictureOptions
-from rmqlb.cli.common.reading import Reader, ask
+from rmqlb.cli.common.reading import Reader
 from rmqlb.cli.common.send_options import SendOptions
 from rmqlb.cli.common.set_option import SettingsOptions, setting
-from rmqlb.cli.common.show_or_watch import show_verb
+from rmqlb.cli.common.show_or_watch import answer, show_verb
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.errors import UsageError
 from rmqlb.model.simulate_receive import (
@@ -82,21 +82,11 @@ def simulate_rebalance(source: SourceOptions, options: RebalanceOptions, output:
     Exit codes: 0 done, 2 usage, 3 a --fail-on condition is met, 4 group, topic or consumers are missing,
     5 endpoint unreachable.
     """
-    from rmqlb.cli.common.show_or_watch import conditions_of, judge, require_known
-    from rmqlb.verbs import simulate_rebalance as verb
     from rmqlb.verbs.selection import select
-    from rmqlb.views.simulate_rebalance import rebalance_report
 
-    terminal = Terminal("simulate-rebalance", output, files=options)
     if options.svg is not None and select(options.group).several:
         raise UsageError("--svg needs one group", hint="name one with --group", code="which-group")
-    simulated = ask(verb.simulate_rebalance, Reader(source, terminal), options)
-    with terminal.progress(verb="simulating") as progress:
-        found = simulated(progress=progress)
-    tried = conditions_of(found)
-    require_known(tried, RATE_HINT)
-    terminal.show(rebalance_report(found), found.meta.snapshot, found.meta.findings)
-    judge(tried, terminal)
+    answer("simulate-rebalance", "rebalance_report", source, options, output, doing="simulating", hint=RATE_HINT)
 
 
 _SIMPLE = "leave it out, or --type simple"
@@ -228,7 +218,6 @@ def simulate_receive(source: SourceOptions, options: ReceiveOptions, output: Out
     from rmqlb.cli.common import producer_values
     from rmqlb.verbs import simulate_receive as verb
     from rmqlb.verbs.amounts import count, duration_us, given
-    from rmqlb.views.simulate_receive import receive_report
 
     terminal = Terminal("simulate-receive", output)
     if options.broker and source.source is not None and source.active_context is None:
@@ -247,7 +236,7 @@ def simulate_receive(source: SourceOptions, options: ReceiveOptions, output: Out
         fail_on=options.fail_on or (),
     )
     hint = "no message is received: use the figure left"
-    show_verb(simulated, receive_report, terminal, verb="simulating", unknown_hint=hint)
+    show_verb(simulated, "simulate_receive.receive_report", terminal, doing="simulating", hint=hint)
 
 
 @command(without=("proxy",))

@@ -44,20 +44,24 @@ _ALWAYS = (*tuple(_FIGURES)[:5], "writable queues")
 """Rows of the summary that people see even when they are 0 on both sides."""
 
 
-def plan_report(result: RebalancePlan | PlanOfGroups, *, changed_only: bool = False, explained: bool = False) -> Report:
+def plan_report(result: RebalancePlan | PlanOfGroups, *, changed_only: bool = False) -> Report:
     if isinstance(result, RebalancePlan):
-        return _report(result, changed_only, explained)
+        return _report(result, changed_only)
     plans = result.groups
     by_pop = sum(bool(plan.pop_topics) for plan in plans)
     texts = [verdict(total_of([plan.summary for plan in plans]))]
     if by_pop:
         texts.append(f"{of_all(by_pop, len(plans), 'group')} consume{'s' * (by_pop == 1)} by POP")
-    parts = [(plan.group or "", _report(plan, changed_only, explained)) for plan in plans]
+    parts = [(plan.group or "", _report(plan, changed_only)) for plan in plans]
     fact = f"{counted(len(plans), 'group')}: {'; '.join(filter(None, texts))}"
     return of_groups(parts, [fact], result, _groups(plans))
 
 
-def _report(plan: RebalancePlan, changed_only: bool, explained: bool) -> Report:
+def _is_explained(plan: RebalancePlan) -> bool:
+    return any(move.reason_before or move.reason_after for move in plan.moves)
+
+
+def _report(plan: RebalancePlan, changed_only: bool) -> Report:
     moves = [(topic.topic, move) for topic in plan.topics for move in topic.queues]
     changed = [(topic, move) for topic, move in moves if move.change != "same"]
     rows: list[tuple[Mapping[str, str], Move | PopChange]] = []
@@ -67,7 +71,7 @@ def _report(plan: RebalancePlan, changed_only: bool, explained: bool) -> Report:
     if not plan.by_pop:
         listed = changed if changed_only else moves
         compared = [_comparisons(plan)] if len(plan.comparison) > 1 else []
-        consumers, queues, summary = _consumers(plan), _queues(plan, listed, changed_only, explained), _summary(plan)
+        consumers, queues, summary = _consumers(plan), _queues(plan, listed, changed_only), _summary(plan)
         sections += [*compared, consumers, *([_moves_section(plan, changed)] if changed else ()), queues, summary]
         tables += [queues, consumers, *compared, summary]
         rows += [({"topic": topic}, move) for topic, move in listed]
@@ -84,7 +88,7 @@ def _report(plan: RebalancePlan, changed_only: bool, explained: bool) -> Report:
         tables.append(section)
         rows += [({"topic": topic}, each) for topic, each in popped]
     change = [f"change: {', '.join(plan.changes)}"] if plan.changes and not plan.topics else []
-    shown = (*facts(plan, explained=explained), *pop_facts(plan.pop_topics, *change))
+    shown = (*facts(plan), *pop_facts(plan.pop_topics, *change))
     names = labels(consumer.client_id for consumer in plan.consumers)
     keyed = Rows(("topic", "brokerName", "queueId"), rows)
     return Report("rmqlb/plan", plan, shown, tuple(sections), names, keyed, tuple(tables), grave(plan), more=more)
@@ -176,7 +180,7 @@ def grave(plan: RebalancePlan) -> str:
     return "inOrder" if all(move.change == "same" for move in plan.moves) else ""
 
 
-def facts(plan: RebalancePlan, *, explained: bool = False) -> tuple[str, ...]:
+def facts(plan: RebalancePlan) -> tuple[str, ...]:
     if plan.by_pop:
         return (headline(plan),)
     change = f"change: {'; '.join(plan.changes) or 'none'}"
@@ -185,7 +189,7 @@ def facts(plan: RebalancePlan, *, explained: bool = False) -> tuple[str, ...]:
     lines = [list(_quality(plan)), list(_convergence(plan)), [_strategy(plan), sdks_text(plan.sdks), change]]
     lines.insert(2 if lag is None or lag.gone_ms is not None else 0, of_lag)
     found = [headline(plan), *(f"  {BETWEEN.join(filter(None, parts))}" for parts in lines if parts)]
-    if explained:
+    if _is_explained(plan):
         for when, ids in (("before", plan.sorted_consumers_before), ("after", plan.sorted_consumers_after)):
             numbered = "  ".join(f"{index}={client_id}" for index, client_id in enumerate(ids))
             found.append(f"  sorted consumers {when}: {numbered or 'none'}")
@@ -303,8 +307,8 @@ def _after(move: Move) -> Cell:
     return NOT_THERE if move.change == "removed" else move.owners_after
 
 
-def _queues(plan: RebalancePlan, listed: Sequence[tuple[str, Move]], changed_only: bool, explained: bool) -> Section:
-    moves, kind = plan.moves, _kind(plan)
+def _queues(plan: RebalancePlan, listed: Sequence[tuple[str, Move]], changed_only: bool) -> Section:
+    moves, kind, explained = plan.moves, _kind(plan), _is_explained(plan)
     differs = any(_before(move) != move.owners_observed is not None for move in moves)
     predicted = "predicted " * differs
     starts = any(move.start_offset is not None for move in moves)
