@@ -13,19 +13,10 @@ from rmqlb.cli.common.set_option import SettingsOptions, setting
 from rmqlb.cli.common.show_or_watch import answer, show_verb
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.errors import UsageError
-from rmqlb.model.simulate_receive import (
-    MOST_BATCH,
-    MOST_LOOPS,
-    MOST_PERCENT,
-    MOST_RECEIVE_TRIALS,
-    MOST_RECEIVED,
-    MOST_RECEIVERS,
-    Crash,
-    ReceiveClient,
-    ReceiveScenario,
-)
+from rmqlb.model import simulate_receive as model
+from rmqlb.model.simulate_receive import ReceiveScenario
 
-_CLIENTS: tuple[ReceiveClient, ...] = get_args(ReceiveClient)
+_CLIENTS: tuple[model.ReceiveClient, ...] = get_args(model.ReceiveClient)
 
 _happens = Panel("Events")
 
@@ -163,16 +154,16 @@ class ReceiveOptions(SettingsOptions):
             )  # wrong without a failure too
         return ReceiveScenario(
             client=client,
-            consumers=count(self.consumers, "--consumers", most=MOST_RECEIVERS),
-            loops=count(self.loops or "1", "--loops", most=MOST_LOOPS),
+            consumers=count(self.consumers, "--consumers", most=model.MOST_RECEIVERS),
+            loops=count(self.loops or "1", "--loops", most=model.MOST_LOOPS),
             await_us=given(duration_us, self.await_, "--await") or usual.await_us,
             invisible_us=given(duration_us, self.invisible, "--invisible") or usual.invisible_us,
-            batch=count(self.batch, "--batch", most=MOST_BATCH),
+            batch=count(self.batch, "--batch", most=model.MOST_BATCH),
             fifo=self.orderly,
             consume_us=duration_us(self.consume_time, "--consume-time", zero=True),
             error_pause_us=read_setting("error-pause", duration_us, self.error_pause, zero=True),
             round_trip_us=duration_us(self.round_trip, "--round-trip", zero=True),
-            messages=given(count, self.messages, "--messages", MOST_RECEIVED),
+            messages=given(count, self.messages, "--messages", model.MOST_RECEIVED),
             duration_us=given(duration_us, self.for_, "--for"),
             crashes=self._crashes(),
             seed=self.seed,
@@ -185,9 +176,9 @@ class ReceiveOptions(SettingsOptions):
     def _percent(name: str, text: str | None) -> int | None:
         from rmqlb.verbs.amounts import count, read_setting
 
-        return None if text is None else read_setting(name, count, text, MOST_PERCENT, 0)
+        return None if text is None else read_setting(name, count, text, model.MOST_PERCENT, 0)
 
-    def _crashes(self) -> tuple[Crash, ...]:
+    def _crashes(self) -> tuple[model.Crash, ...]:
         from rmqlb.verbs.amounts import count, duration_us
         from rmqlb.verbs.parse import must_differ
 
@@ -196,8 +187,8 @@ class ReceiveOptions(SettingsOptions):
             number, at, time = text.partition("@")
             if not at:
                 raise UsageError(f"--crash {text}: expected N@TIME, as in 1@30s")
-            consumer = count(number, f"--crash {text}: consumer", most=MOST_RECEIVERS)
-            found.append(Crash(consumer, duration_us(time, f"--crash {text}:", zero=True)))
+            consumer = count(number, f"--crash {text}: consumer", most=model.MOST_RECEIVERS)
+            found.append(model.Crash(consumer, duration_us(time, f"--crash {text}:", zero=True)))
         must_differ(self.crash or (), [crash.consumer for crash in found], "--crash")
         return tuple(found)
 
@@ -231,7 +222,7 @@ def simulate_receive(source: SourceOptions, options: ReceiveOptions, output: Out
         rates=options.rate or (),
         failures=lambda brokers, name: producer_values.failures(options.fail or (), brokers, name, notices),
         target_us=given(duration_us, options.target_wait, "--target-wait"),
-        trials=given(count, options.trials, "--trials", MOST_RECEIVE_TRIALS, 2),
+        trials=given(count, options.trials, "--trials", model.MOST_RECEIVE_TRIALS, 2),
         trace=options.trace or "messages" in (output.section or ()),
         fail_on=options.fail_on or (),
     )

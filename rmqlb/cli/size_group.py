@@ -1,12 +1,7 @@
 from typing import Any
 
 from rmqlb.cli.common.declare import Panel, Text, Texts, about, command, written
-from rmqlb.cli.common.options import (
-    OutputOptions,
-    RateOptions,
-    SomeGroupsOnTopics,
-    SourceOptions,
-)
+from rmqlb.cli.common.options import OutputOptions, RateOptions, SomeGroupsOnTopics, SourceOptions
 from rmqlb.cli.common.set_option import SettingsOptions, setting
 from rmqlb.cli.common.show_or_watch import answer
 from rmqlb.errors import UsageError

@@ -1,4 +1,5 @@
 from collections.abc import Iterator
+from typing import Any
 
 import typer
 
@@ -60,7 +61,7 @@ def sweep_failures(source: SourceOptions, swept: SweepOptions, output: OutputOpt
         Terminal("sweep-failures", output).write(text)
         return
     hint, words = "leave the condition out to see the result", tuple(_source_words(source))
-    how = {"doing": "sweeping", "hint": hint, "source_words": words}
+    how: dict[str, Any] = {"doing": "sweeping", "hint": hint, "source_words": words}
     sweep = answer("sweep-failures", "sweep_report", source, swept, output, **how)
     if sweep.nothing_judged:
         raise typer.Exit(ExitCode.DATA)

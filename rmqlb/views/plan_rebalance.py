@@ -1,19 +1,10 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 
+from rmqlb.model import plan as model
 from rmqlb.model.client_versions import sdks_text
 from rmqlb.model.message_queue import MessageQueue
-from rmqlb.model.plan import (
-    Comparison,
-    ConsumerPlan,
-    Move,
-    MovedRange,
-    PlanOfGroups,
-    PopChange,
-    RebalancePlan,
-    Summary,
-    total_of,
-)
+from rmqlb.model.plan import Move, PlanOfGroups, PopChange, RebalancePlan, Summary
 from rmqlb.model.result import ERROR, WARNING, Severity, all_or_some, are, counted, have, messages, named, of_all
 from rmqlb.views.columns import NOT_THERE, QUEUE_COLUMNS, Cell, Column, Kind, columns_from, columns_of, rows_of
 from rmqlb.views.lag import lag_text, rate_source
@@ -49,7 +40,7 @@ def plan_report(result: RebalancePlan | PlanOfGroups, *, changed_only: bool = Fa
         return _report(result, changed_only)
     plans = result.groups
     by_pop = sum(bool(plan.pop_topics) for plan in plans)
-    texts = [verdict(total_of([plan.summary for plan in plans]))]
+    texts = [verdict(model.total_of([plan.summary for plan in plans]))]
     if by_pop:
         texts.append(f"{of_all(by_pop, len(plans), 'group')} consume{'s' * (by_pop == 1)} by POP")
     parts = [(plan.group or "", _report(plan, changed_only)) for plan in plans]
@@ -143,7 +134,7 @@ def _moves(s: Summary, *, broadcasting: bool) -> Iterator[str]:
         yield f"{counted(s.added, 'queue')} {are(s.added)} added"
 
 
-def _moving(moved: int, over_places: MovedRange | None, kept: int) -> str:
+def _moving(moved: int, over_places: model.MovedRange | None, kept: int) -> str:
 
     def moves(number: str) -> str:
         if number == "0":
@@ -268,7 +259,7 @@ def _consumers(plan: RebalancePlan) -> Section:
     return section_of("consumers", "consumers", columns, shown, heads=2, brief=brief, chosen=chosen)
 
 
-def _note(consumer: ConsumerPlan) -> str:
+def _note(consumer: model.ConsumerPlan) -> str:
     notes = ["placeholder"] if consumer.placeholder else []
     notes += ["new"] if consumer.index_before is None else []
     notes += ["gone"] if consumer.index_after is None else []
@@ -337,7 +328,7 @@ def _comparisons(plan: RebalancePlan) -> Section:
     ranges = [each.summary.moved_range for each in plan.comparison]
     ranged = any(each is None or each.fewest < each.most for each in ranges)
 
-    def over_places(end: str) -> Callable[[Comparison], Cell]:
+    def over_places(end: str) -> Callable[[model.Comparison], Cell]:
         return lambda each: getattr(each.summary.moved_range, end, None)
 
     columns = (
