@@ -102,13 +102,9 @@ def _documented(schema: Schema, shape: type[Struct], is_read: bool) -> Schema:
 
 
 def field_meanings(shape: type[Struct]) -> dict[str, str]:
-    figures = {name: figure.description for name, figure in annotated_figures(shape).items()}
-    return {**GLOSSARY, **dict(_annotated(shape)), **figures}
-
-
-def _annotated(shape: type[Struct]) -> Iterator[tuple[str, str]]:
-    for name, hint in get_type_hints(shape, include_extras=True).items():
-        yield from ((name, text) for text in getattr(hint, "__metadata__", ()) if isinstance(text, str))
+    hints = get_type_hints(shape, include_extras=True).items()
+    texts = {name: text for name, hint in hints for text in getattr(hint, "__metadata__", ()) if isinstance(text, str)}
+    return GLOSSARY | texts | {name: figure.description for name, figure in annotated_figures(shape).items()}
 
 
 def _sentence(text: str) -> str:

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from rmqlb.cli.check import check
-from rmqlb.cli.common.output_files import snapshot_text
+from rmqlb.cli.common.output_files import snapshot_envelope
 from rmqlb.cli.exit_codes import ExitCode
 from rmqlb.model.policy import GROUP, LIMITS
+from rmqlb.views.formats.machine import as_json
 from rmqlb.views.report import FORMATS as COMMON
 from tests.cli.run import EXAMPLE, ROOT, changed_example, data_of, run
 from tests.engine.sweep_failures.clusters import broker, cluster, consumers, route
@@ -52,7 +53,7 @@ def test_the_gap_of_a_counterexample_is_simulated_by_its_command(tmp_path: Path)
     source = tmp_path / "c.json"
     groups = [consumers("g", ids, ["T"]), consumers("h", ids[1:], ["T"], "CONSISTENT_HASH")]
     snapshot = cluster(groups, [route("T", brokers, [3, 4])])
-    source.write_text(snapshot_text(snapshot, (), "fetch-routes"))
+    source.write_text(as_json(snapshot_envelope(snapshot)))
     ran = run("sweep-failures", "-s", str(source), "-p", str(policy), "--orderly-group", "h", "-o", "json")
     found = [each for each in json.loads(ran.stdout)["data"]["counterexamples"] if each["gapCommand"] is not None]
     texts = [re.findall(r"'(\S+) [^']*'", each["gapCommand"]) for each in found]
