@@ -8,7 +8,7 @@ from typing import Any
 from xml.etree import ElementTree as ET
 
 from rmqlb.cli.exit_codes import ExitCode
-from tests.cli.run import EXAMPLE, ROOT, changed_example, data_of, envelope_of, error_of, run
+from tests.cli.run import EXAMPLE, ROOT, changed_example, data_of, envelope_of, run
 from tests.support.builders import snapshot_text
 from tests.support.mismatches import every_case
 from tests.support.schemas import problems
@@ -42,19 +42,6 @@ def test_a_pattern_is_the_groups_that_it_matches_in_the_order_of_their_names(com
         assert envelope_of(*command, *FAULTS, *given) == named
     one = envelope_of(*command, *FAULTS, "-g", "cal*")
     assert (one["schema"].endswith("-of-groups"), one["data"]["summary"]["groups"]) == (True, 1)
-
-
-def test_a_group_with_which_nothing_can_be_done_is_left_out_of_a_pattern(tmp_path: Path) -> None:
-    gone = {"group": "gone-svc", "topics": ["Skewed"], "views": [], "queues": []}
-    path = changed_example(tmp_path, lambda document: document["data"]["groups"].append(gone))
-    value = envelope_of("show-owners", "-s", path, "-g", "*-svc")
-    assert [group["group"] for group in value["data"]["groups"]] == ["audit-svc", "bill-svc", "order-svc"]
-    (left,) = (finding for finding in value["findings"] if finding["code"] == "group-left-out")
-    assert (left["group"], left["message"].startswith("group gone-svc is left out: ")) == ("gone-svc", True)
-    named = error_of(run("show-owners", "-s", path, "-g", "gone-svc", "-g", "order*").stderr)
-    alone = error_of(run("show-owners", "-s", path, "-g", "gone*").stderr)
-    assert named.message == alone.message
-    assert "gone-svc" in named.message
 
 
 def test_the_summary_is_the_sum_and_the_first_line_says_it() -> None:
