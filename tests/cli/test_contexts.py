@@ -141,31 +141,7 @@ def test_secrets_come_from_the_environment_and_then_from_the_context(monkeypatch
 
 
 NAMED = "rocketmq://a:9876,b:9876"
-HERE = {"RMQLB_SOURCE": "/e"}
 SERVERS = {"NAMESRV_ADDR": "a:9876;b:9876;"}
-NAMES: dict[str, tuple[tuple[str, ...], dict[str, str], str, str]] = {
-    "-n": (("-n", "a:9876;b:9876"), HERE, NAMED, "--namesrv-addr"),
-    "-n as a URL": (("-n", "rocketmqs://a"), SERVERS, "rocketmqs://a", "--namesrv-addr"),
-    "-s HOST:PORT": (("-s", "a:9876, b:9876"), SERVERS, NAMED, "--source"),
-    "-s HOST": (("-s", "127.0.0.1"), {}, "rocketmq://127.0.0.1", "--source"),
-    "-s CONTEXT": (("-s", "mine"), SERVERS, "rocketmq://c:9876", "contexts.mine.source"),
-    "-s FILE": (("-s", "h:1"), {}, "h:1", "--source"),
-    "NAMESRV_ADDR": ((), SERVERS, NAMED, "NAMESRV_ADDR"),
-    "RMQLB_SOURCE": ((), SERVERS | {"RMQLB_SOURCE": "c:9876"}, "rocketmq://c:9876", "RMQLB_SOURCE"),
-    "--context": (("--context", "mine"), SERVERS, "rocketmq://c:9876", "contexts.mine.source"),
-    "RMQLB_CONTEXT": ((), SERVERS | {"RMQLB_CONTEXT": "mine"}, "rocketmq://c:9876", "contexts.mine.source"),
-}
-"""How a source is named → the words, the environment, the source and what set it."""
-
-
-@every_case("name", NAMES)
-def test_name_servers_are_named_as_mqadmin_does(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    words, environment, source, origin = NAMES[name]
-    desk = Desk(tmp_path, monkeypatch)
-    desk.user("context: other\ncontexts:\n  mine: {source: 'c:9876'}\n  other: {source: /o}\n")
-    (desk.project / "h:1").write_text("")
-    found = settings(*words, env=environment)["source"]
-    assert (found["value"], found["origin"].split()[-1]) == (source, origin)
 
 
 def test_name_servers_replace_the_active_context_and_say_so(desk: Desk) -> None:
@@ -173,6 +149,8 @@ def test_name_servers_replace_the_active_context_and_say_so(desk: Desk) -> None:
     ran = run("config", "show", env=SERVERS)
     assert "context mine is not used: NAMESRV_ADDR names the source" in ran.stderr
     assert settings(env=SERVERS)["user"]["value"] is None
+    (desk.project / "h:1").write_text("")
+    assert settings("-s", "h:1")["source"]["value"] == "h:1"  # a file goes before a host
     twice = run("show-route", "-s", EXAMPLE, "-n", "a:9876")
     assert (twice.code, twice.stderr.splitlines()[0]) == (
         2, "error: --namesrv-addr and --source both name the source [given-twice]",
