@@ -79,7 +79,9 @@ def test_a_screen_has_a_line_per_group_and_all_tables_on_request(command: tuple[
         assert re.search(rf"^ *{group}\b.*: |^ *{group} has ", whole, re.MULTILINE)
 
 
-TABLES = [*((command, name) for command in (PLAN, SHOW, SIMULATE) for name in ("queues", "consumers", "summary"))]
+TABLES: list[tuple[tuple[str, ...], str]] = [
+    *((command, name) for command in (PLAN, SHOW, SIMULATE) for name in ("queues", "consumers", "summary"))
+]
 TABLES += [(CONSUMERS, "consumers"), (SIZE, "curve")]
 
 
