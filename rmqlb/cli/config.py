@@ -20,9 +20,9 @@ _IS_SET = "(set)"
 
 @command
 def show_settings(source: SourceOptions, output: OutputOptions) -> None:
-    """Show each setting and its origin, as a command would use it; secrets stay hidden.
+    """Show each setting that a command would use, with its origin; secrets stay hidden.
 
-    For a secret, rmqlb shows only its place, or only that it is set.
+    For a secret, rmqlb shows only its location, or that it is set.
 
     Examples:
       rmqlb config show

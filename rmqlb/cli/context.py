@@ -35,7 +35,7 @@ class EndpointOptions(Options):
     access_key: Text = _endpoint("KEY", "Access key of a cluster with ACL.")
     secret: Text = _endpoint(
         "file:PATH|env:NAME|keyring:SERVICE/USER",
-        "Place of the password or the secret key. Never give the secret itself.",
+        "Location of the password or the secret key. Never pass the secret itself.",
     )
     ca_file: Text = _endpoint("FILE", "Trust only the CA certificates in this PEM file.")
     client_cert: Text = _endpoint("FILE", "Client certificate (PEM) for rocketmqs:// servers.")
@@ -60,7 +60,7 @@ def add_context(
     endpoint: EndpointOptions,
     output: OutputOptions,
 ) -> None:
-    """Add a named endpoint: its source, its user, and the place of its secret.
+    """Add a named endpoint: its source, its user, and the location of its secret.
 
     Examples:
       rmqlb context add prod -s 'rocketmq://10.0.0.1:9876,10.0.0.2:9876' --access-key viewer --secret keyring:rmqlb/prod
@@ -75,7 +75,7 @@ def add_context(
     def added(config: ConfigFile) -> ConfigFile:
         if name in config.contexts and not endpoint.overwrite:
             problem = f"context {name} already exists"
-            raise UsageError(problem, hint="give --overwrite", code="context-exists")
+            raise UsageError(problem, hint="pass --overwrite to replace it", code="context-exists")
         config = with_context(config, name, values)
         return with_value(config, "context", name) if endpoint.use else config
 
@@ -131,7 +131,7 @@ def show_context(
     ] = None,
     output: OutputOptions,
 ) -> None:
-    """Show the settings of a context, with the place of its secret.
+    """Show the settings of a context, with the location of its secret.
 
     Examples:
       rmqlb context show
@@ -143,7 +143,7 @@ def show_context(
     path, config = settings.user_file_path(), settings.read_configuration()
     active, findings = active_context(config)
     if name is None and active is None:
-        hint = "name one, or choose it with rmqlb context use"
+        hint = "name a context, or activate one with rmqlb context use"
         raise UsageError("no context is active", hint=hint, code="which-context")
     context = settings.context_named(name or active or "", config)
     terminal.show(context_report(context, active), ClusterSnapshot("configuration", path), findings)
@@ -189,7 +189,7 @@ def values_of(options: EndpointOptions) -> dict[str, Value]:
         values[key.name] = _kept(key, tuple(value) if isinstance(value, list) else value)
         settings.check_value(key.name, values[key.name], f"--{key.name}")
     if "source" not in values:
-        hint = "-n HOST:9876 for NameServers, -s http://HOST for a Dashboard, or -s FILE"
+        hint = "pass -n HOST:9876 (NameServers), -s http://HOST (Dashboard) or -s FILE"
         raise UsageError("the context needs a source", hint=hint, code="no-source")
     named = user_in(str(values["source"]))
     if named is not None and values.get("user", named) != named:
@@ -251,7 +251,7 @@ app = grouped(
 
 @app.callback()
 def context() -> None:
-    """Manage named endpoints: a source, its user, and the place of its secret.
+    """Manage named endpoints: a source, its user, and the location of its secret.
 
     Commands without a source read the active context. Contexts are in $XDG_CONFIG_HOME/rmqlb/config.yaml, otherwise in
     ~/.config/rmqlb/config.yaml. The file never contains a secret.

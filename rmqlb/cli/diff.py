@@ -43,7 +43,7 @@ def diff(
     for --fail-on are then differences, other-owner, not-yet and unknown.
 
     Otherwise, rmqlb predicts the owners from A and applies changes from B: consumers, strategy, subscriptions, routes.
-    The fewest changes that give a queue its new owner explain its move.
+    A move is explained by the fewest changes that give the queue its new owner.
 
     Exit codes: 0 done, 2 usage, 3 a --fail-on condition is met, 4 a snapshot cannot be read, 5 endpoint unreachable.
     """

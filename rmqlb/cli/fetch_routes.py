@@ -117,9 +117,9 @@ def fetch_routes(source: SourceOptions, output: OutputOptions, options: FetchOpt
 
 def _check(output: OutputOptions, options: FetchOptions) -> None:
     if output.output not in _FORMATS:
-        raise UsageError(f"a snapshot cannot be written as {output.output}", hint="-o json, yaml or jsonl")
+        raise UsageError(f"a snapshot cannot be written as {output.output}", hint="pass -o json, yaml or jsonl")
     if options.redact_map is not None and (not options.redact or options.redact_map == "-"):
-        text = "--redact-map - would show the names" if options.redact else "--redact-map without --redact"
+        text = "--redact-map - would print the original names" if options.redact else "--redact-map needs --redact"
         raise UsageError(text, hint="name a private file")
 
 
@@ -131,7 +131,9 @@ def _fetch_repeatedly(
     folder = None if options.redact else options.to
     every_s = amounts.duration_us(every, "--every") / 1e6
     if not reader.live or folder in (None, "-") or terminal.format != "json" or every_s < LEAST_S:
-        hint = "it needs a running cluster, at least 1s, the directory --to, -o json and no --redact"
+        hint = (
+            "--every needs a running cluster, an interval of at least 1s, a directory in --to, -o json, and no --redact"
+        )
         raise UsageError("--every cannot be combined with these options", hint=hint)
     written = 0
     with heeding_an_end(), suppress(KeyboardInterrupt):
@@ -184,19 +186,24 @@ def _fetch_all_contexts(
     for context in sorted(faults):
         terminal.say(f"{context}: {faults[context]}")
     if faults:
-        text = f"{len(faults)} of {counted(len(contexts), 'context')} not read whole: {', '.join(sorted(faults))}"
+        text = f"{len(faults)} of {counted(len(contexts), 'context')} not read completely: {', '.join(sorted(faults))}"
         raise DataError(text)
 
 
 def _contexts(options: FetchOptions, terminal: Terminal) -> list[str]:
     if options.redact or options.every is not None:
-        raise UsageError("--all-contexts fetches once, with all names", hint="leave out --every and --redact")
+        raise UsageError("--all-contexts does not work with --every or --redact", hint="leave out --every and --redact")
     line = get_current_context()
     for name in ("source", "context"):
         if line.get_parameter_source(name) in (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT):
-            raise UsageError(f"--all-contexts and --{name}", hint=f"leave out --{name} and RMQLB_{name.upper()}")
+            raise UsageError(
+                f"--all-contexts and --{name} contradict each other",
+                hint=f"leave out --{name} and RMQLB_{name.upper()}",
+            )
     if options.to in (None, "-") or terminal.format != "json":
-        raise UsageError("--all-contexts needs a folder", hint="pass --to snapshots, and no -o other than json")
+        raise UsageError(
+            "--all-contexts needs a folder", hint="pass a folder such as --to snapshots, and no -o other than json"
+        )
     contexts = sorted(read_configuration().contexts)
     if not contexts:
         raise UsageError("there is no context to read", hint="rmqlb context add creates one")

@@ -17,7 +17,7 @@ class PlanOptions(PageOptions, ChangeOptions, PopOptions, GroupsOptions):
     strategy: Texts = about(
         "STRATEGY|all",
         "Allocation strategy, or FILE.py:NAME. FILE.py is run; repeatable, to compare; default: as "
-        "consumers report or show.",
+        "consumers report, or as their queues show.",
     )
     rates: Texts = setting("rate")
     rates_since: Text = setting("earlier", stdin="-")
@@ -52,7 +52,7 @@ def plan_rebalance(source: SourceOptions, options: PlanOptions, output: OutputOp
 
     if options.timeline and output.output in ("json", "yaml") and not (output.section or options.files):
         hint = "for the data, run simulate-rebalance with the same changes"
-        raise UsageError(f"--timeline is a picture, and -o {output.output} has none", hint=hint)
+        raise UsageError(f"--timeline draws a picture, which -o {output.output} cannot show", hint=hint)
     hint = "leave the condition out to see the plan"
     answer("plan-rebalance", report, source, options, output, watching, formats=("jsonl",), doing="planning", hint=hint)
 
@@ -79,7 +79,7 @@ def _with_timeline(report: "Report", found: "RebalancePlan | PlanOfGroups", opti
     strategy = None if compares else next(iter(names), None)
     simulated = simulate_rebalance(found.meta.snapshot, strategy=strategy, **arguments)
     if not isinstance(simulated, RebalanceResult):
-        raise UsageError("--timeline needs one group", hint="name one with --group", code="which-group")
+        raise UsageError("--timeline needs one group", hint="name a group with --group", code="which-group")
     if not isinstance(found, RebalancePlan) or found.convergence is None:
         report = replace(report, facts=(*report.facts, *group_facts(simulated)[:1]))
     letters = ", ".join(f"{letter} {name}" for name, letter in consumer_labels(simulated.client_ids).items())

@@ -14,9 +14,7 @@ class RolloutOptions(MemberOptions, OneGroupOptions):
     down: str = _rollout("TIME", "Downtime of each consumer.", "15s")
     pauses: str = _rollout("--pause TIME,…", "Pauses to try between two stops.", "10s,30s,60s")
     at_once: str = _rollout("N,…", "Batch sizes to try: consumers stopped at once.", "1")
-    order: Text = _rollout(
-        "ID,ID,…", "Restart order to try in addition to others. It lists all consumers that restart."
-    )
+    order: Text = _rollout("ID,ID,…", "Additional restart order to try. It lists all consumers that restart.")
     ids: Text = _rollout(
         "new|same", "Client IDs after a restart; default: new. Applies to IDs of the form host@pid#time."
     )

@@ -56,7 +56,7 @@ RESULTS = (
     _result("explanations", "explain", "views.explanations.Explanations"),
     _result("error", "", "views.envelope.ErrorDocument", "whole"),
 )
-"""In the order of the commands; what a command prints as a whole stands before what it prints otherwise."""
+"""In the order of the commands; what a command prints as a whole comes before what it prints otherwise."""
 PANELS: Mapping[str, tuple[str, ...]] = {
     "Look": ("show-groups", "show-consumers", "show-owners", "show-route", "fetch-routes"),
     "Explain": ("diagnose", "diff", "explain"),

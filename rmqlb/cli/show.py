@@ -50,8 +50,8 @@ def show_groups(
       rmqlb show-groups -s examples/faults.json --earlier examples/faults-before.json -o wide
 
     A group is broken if a queue has no owner or two owners, or if a finding is an error. A group is lagging if its lag
-    is above --max-lag, or if a finding is a warning. With --earlier, a group is also lagging if its lag is never gone
-    at the present rates. A group is unknown if its owners are unknown, as in POP mode, and offline if it has no
+    is above --max-lag, or if a finding is a warning. With --earlier, a group is also lagging if its lag does not
+    drain at the current rates. A group is unknown if its owners are unknown, as in POP mode, and offline if it has no
     consumer. Otherwise, the group is in order.
 
     Exit codes: 0 done, 2 usage, 3 a --fail-on condition is met, 4 a name or pattern matches no group, a figure of
@@ -139,7 +139,7 @@ def show_route(source: SourceOptions, output: OutputOptions, watching: WatchOpti
         own = sum(map(is_system_topic, snapshot.routes))
         names = wanted.topics or sorted(filterfalse(is_system_topic, snapshot.routes))
         if not names:
-            raise DataError(f"no route is in {snapshot.endpoint}", code="topic-not-found")
+            raise DataError(f"{snapshot.endpoint} has no route", code="topic-not-found")
         findings = [finding for name in names for finding in route_findings(snapshot.route(name))]
         findings += (finding for name in names for finding in sighting_findings(snapshot.routes[name]))
         report = route_report([snapshot.routes[name] for name in names])

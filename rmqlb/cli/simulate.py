@@ -26,7 +26,7 @@ class RebalanceOptions(PictureOptions, ChangeOptions, MemberOptions, GroupsOptio
     events: Texts = _happens(
         "--event 'VERB WHO@TIME'", "Event such as 'leave ID@30s', or @FILE; repeatable. FILE has one event per line."
     )
-    trials: Text = _happens("N", "Number of simulations with other clock phases. They give p50, p95 and max.")
+    trials: Text = _happens("N", "Number of simulations with varied clock phases. They give p50, p95 and max.")
     duration: Text = setting("for")
     all_new: bool = setting("all-new")
     broadcasting: bool = setting("broadcasting")
@@ -59,7 +59,7 @@ def simulate_rebalance(source: SourceOptions, options: RebalanceOptions, output:
       join ID@T[, strategy S], join N@T with placeholder IDs
       leave ID@T, crash ID@T, host-loss ID@T, pull-stall ID@T
       freeze ID@T or ID@T-T: a stopped process, a long GC pause
-      broker-down NAME@T or NAME@T-T[, with slaves], the same for broker-loss
+      broker-down or broker-loss NAME@T or NAME@T-T[, with slaves]
       restart-broker NAME@T, down TIME[, with slaves]
       broker-up NAME@T, or NAME[:READ[:WRITE]]@T for a new broker
       route-change [TOPIC:][BROKER=]READ[/WRITE]@T, in queues per broker
@@ -76,11 +76,11 @@ def simulate_rebalance(source: SourceOptions, options: RebalanceOptions, output:
     from rmqlb.verbs.selection import select
 
     if options.svg is not None and select(options.group).several:
-        raise UsageError("--svg needs one group", hint="name one with --group", code="which-group")
+        raise UsageError("--svg needs one group", hint="name a group with --group", code="which-group")
     answer("simulate-rebalance", "rebalance_report", source, options, output, doing="simulating", hint=RATE_HINT)
 
 
-_SIMPLE = "leave it out, or --type simple"
+_SIMPLE = "leave it out, or pass --type simple"
 
 
 _group, _arrivals, _failing = map(Panel, ("Consumers", "Messages", "Failures"))
@@ -114,14 +114,14 @@ class ReceiveOptions(SettingsOptions):
     round_trip: str = _group("TIME", "Round-trip time of a request.", "1ms")
     rate: Texts = _arrivals(
         "[BROKER[:QUEUE]=]R",
-        "Messages per second in all, per broker or queue. Default: rare enough for each to find all receives "
-        "idle; 10 per second while something fails; repeatable.",
+        "Messages per second: in total, per broker or per queue. Default: so few that each message finds all receives "
+        "idle; with failures, 10 per second; repeatable.",
     )
     messages: Text = _arrivals("N", "Number of messages to measure; default: as many as fit --for, or 1000.")
     for_: Text = _arrivals(
         "TIME",
-        "Duration of the simulation. Later messages are not measured; default while something fails: until 5 minutes "
-        "after the last failure.",
+        "Duration of the simulation. Later messages are not measured; default with failures: until 5 minutes after the "
+        "last failure.",
     )
     seed: int = setting("seed")
     fail: Texts = _failing(
@@ -129,9 +129,9 @@ class ReceiveOptions(SettingsOptions):
         "Failing broker or pattern; repeatable. KIND is refused (the default) or timeout.",
     )
     nameserver_notices: Text = setting("nameserver-notices")
-    crash: Texts = _failing("N@TIME", "Crash of consumer N (from 1) at TIME; repeatable.")
-    target_wait: Text = _arrivals("TIME", "Find the number of parallel receives that keeps every wait within TIME.")
-    trials: Text = _arrivals("N", "Number of simulations with other random numbers.")
+    crash: Texts = _failing("N@TIME", "Crash consumer N (from 1) at TIME; repeatable.")
+    target_wait: Text = _arrivals("TIME", "Find how many receives keep waits within TIME.")
+    trials: Text = _arrivals("N", "Number of simulations with new random numbers.")
     trace: bool = written.flag("List every message.")
     fail_on: Texts = written("CONDITION", "Exit 3 if a condition holds: 'wait-p95[broker-b]>5s'; repeatable.")
     topic: Text = own("-t TOPIC", "Topic to receive from.", positional="TOPIC")
@@ -144,9 +144,9 @@ class ReceiveOptions(SettingsOptions):
         simple_only = {"--loops ": self.loops, "--await ": self.await_, "--set error-pause=": self.error_pause}
         for option, text in simple_only.items():
             if client != "simple" and text not in (None, "0s"):
-                raise UsageError(f"{option}{text}: only a SimpleConsumer has it", hint=_SIMPLE)
+                raise UsageError(f"{option}{text}: only a SimpleConsumer has this setting", hint=_SIMPLE)
         if client == "push" and self.invisible is not None:
-            problem = f"--invisible {self.invisible}: the Proxy sets and renews it for a PushConsumer"
+            problem = f"--invisible {self.invisible}: for a PushConsumer, the Proxy sets and renews the invisible time"
             raise UsageError(problem, hint=_SIMPLE)
         if self.nameserver_notices is not None and self.nameserver_notices.lower() != "never":
             read_setting(
@@ -195,7 +195,7 @@ class ReceiveOptions(SettingsOptions):
 
 @command
 def simulate_receive(source: SourceOptions, options: ReceiveOptions, output: OutputOptions) -> None:
-    """Simulate the wait of messages for consumers that receive: gRPC clients of a Proxy, and POP.
+    """Simulate how long messages wait for gRPC and POP consumers.
 
     Examples:
       rmqlb simulate-receive -s examples/cluster.json --topic OrderEvents --target-wait 1s
@@ -226,7 +226,7 @@ def simulate_receive(source: SourceOptions, options: ReceiveOptions, output: Out
         trace=options.trace or "messages" in (output.section or ()),
         fail_on=options.fail_on or (),
     )
-    hint = "no message is received: use the figure left"
+    hint = "no message was received: use the figure left"
     show_verb(simulated, "simulate_receive.receive_report", terminal, doing="simulating", hint=hint)
 
 

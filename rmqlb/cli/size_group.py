@@ -37,7 +37,7 @@ class SizeOptions(SettingsOptions, RateOptions, SomeGroupsOnTopics):
     strategies: Texts = about(
         "--strategy STRATEGY|all",
         "Allocation strategy, or FILE.py:NAME. FILE.py is run; repeatable, to compare; default: as "
-        "consumers report or show.",
+        "consumers report, or as their queues show.",
     )
     consume_time: Text = _work("TIME", "Processing time per message; default: as reported.")
     consume_threads: int = setting("consume-threads")
@@ -127,5 +127,5 @@ def size_group(source: SourceOptions, options: SizeOptions, output: OutputOption
     Exit codes: 0 done, 2 usage, 3 a --fail-on condition is met, 4 group, topic or rates are missing,
     5 endpoint unreachable.
     """
-    hint = "no size satisfies all limits: use unsatisfied too"
+    hint = "no size satisfies all limits: add --fail-on unsatisfied"
     answer("size-group", "size_report", source, options, output, doing="sizing", hint=hint)

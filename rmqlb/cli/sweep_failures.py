@@ -48,9 +48,9 @@ def sweep_failures(source: SourceOptions, swept: SweepOptions, output: OutputOpt
       rmqlb sweep-failures -s examples/cluster.json --lose broker --lose zone --zones examples/zones.yaml
       rmqlb sweep-failures --print-policy
 
-    A case is one loss, or two losses at once. rmqlb tries all cases. A counterexample is a case that breaks a limit
-    while no smaller case does; it is listed with the command that shows it in full. The limits come from a policy, as
-    for rmqlb check.
+    A case is one loss, or two losses at once. rmqlb tries all cases. A counterexample is a case that breaks a limit,
+    unless a single loss of the case already breaks it. Each counterexample is listed with the command that shows it in
+    full. The limits come from a policy, as for rmqlb check.
 
     Exit codes: 0 done, 2 usage, 3 a --fail-on condition is met, 4 a name or pattern matches nothing, or no case could
     be judged, 5 endpoint unreachable.

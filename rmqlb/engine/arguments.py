@@ -159,7 +159,7 @@ def _fits(value: Any, kind: Any) -> bool:
 
 
 def _is_fraction(kind: Any) -> bool:
-    """Avoids an import of `fractions`: whoever passes a Fraction has imported it."""
+    """Whether the value is a Fraction, without importing `fractions`: a caller with a Fraction has imported it."""
     return any((base.__module__, base.__name__) == ("fractions", "Fraction") for base in getattr(kind, "__mro__", ()))
 
 
@@ -243,7 +243,7 @@ def _namespace(source: str, path: str) -> Mapping[str, object]:
     try:
         quietly(exec, code, module.__dict__)
     except (Exception, SystemExit) as error:
-        hint = f"python {path} shows the same; what it imports must be installed alongside rmqlb"
+        hint = f"python {path} shows the same error; install its imports in rmqlb's environment"
         raise CustomCodeError(f"{path} raised {thrown(error, SimpleNamespace(file=path))}", hint=hint) from error
     return module.__dict__
 
@@ -252,7 +252,7 @@ def _named(namespace: Mapping[str, object], name: str, path: str) -> object:
     if name in namespace:
         return namespace[name]
     names = [key for key, value in namespace.items() if callable(value) and not key.startswith("_")]
-    hint = suggestion("functions", name, names) if names else "it has none"
+    hint = suggestion("functions", name, names) if names else "the file has no function"
     raise UsageError(f"{path} has no function {name}", hint=hint)
 
 
@@ -264,10 +264,10 @@ def as_function(written: Any, kind: Kind, where: str | None = None) -> Callable[
             written = quietly(written)
         except (Exception, SystemExit) as error:
             text = f"{what}: {own_name(written)}() raised {thrown(error, written)}"
-            raise CustomCodeError(text, hint="it is made without arguments") from error
+            raise CustomCodeError(text, hint="rmqlb calls the class without arguments") from error
     function = written if inspect.isroutine(written) else getattr(written, kind.method, written)
     if not callable(function) or inspect.isclass(function):
-        raise CustomCodeError(f"{what}: {kind_of(written)} cannot be called as one", hint=f"write {wanted}")
+        raise CustomCodeError(f"{what}: {kind_of(written)} is not callable", hint=f"write {wanted}")
     if inspect.isgeneratorfunction(function) or inspect.iscoroutinefunction(function):
         raise CustomCodeError(f"{what}: {own_name(written)} is a generator or async", hint=f"write {wanted}")
     try:

@@ -18,7 +18,7 @@ from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.assignment.assign import Members, Owners, owners_at_rest
 from rmqlb.engine.assignment.consumers import reported_strategies
 from rmqlb.engine.assignment.detect import DEFAULT
-from rmqlb.engine.diagnose.diagnose import earlier_look, findings_of
+from rmqlb.engine.diagnose.diagnose import earlier_sample, findings_of
 from rmqlb.engine.diagnose.evidence import GroupEvidence
 from rmqlb.engine.group import Given, Group, gaps, known
 from rmqlb.engine.plan.rebalance import change_of
@@ -451,12 +451,12 @@ def _mapping(route: TopicRouteData) -> str | None:
 def diff_findings(diff: result.SnapshotDiff) -> Iterator[Finding]:
     before, after = diff.before, diff.after
     if before.taken_at is not None and after.taken_at is not None and before.taken_at > after.taken_at:
-        text = f"{before.endpoint} was taken after {after.endpoint}: swap them to look forward"
+        text = f"{before.endpoint} was taken after {after.endpoint}: swap the snapshots"
         yield Finding("snapshots-swapped", text)
     s = diff.summary
     whole = s.groups and s.groups_added + s.groups_removed == s.groups
     if whole and s.topics == sum(topic.change != "changed" for topic in diff.topics):
-        text = "no group and no topic is in both snapshots: they seem to be of different clusters"
+        text = "no group and no topic is in both snapshots: they probably belong to different clusters"
         yield Finding("nothing-in-common", text)
     for kind in ("topic", "group"):
         those = [each for each in diff.not_compared if each.kind == kind]
@@ -490,26 +490,26 @@ def _group_findings(group: result.GroupDiff, before: ClusterSnapshot, facts: Gro
                 ),
                 queues=queues,
                 evidence=(evidence.seen(fact, len(queues), threshold=1),),
-                consequence=f"Owners of {number} are not as predicted.",
+                consequence=f"The owners of {number} differ from the prediction.",
                 remedy="Compare with another snapshot a minute later.",
             )
     if group.strategy_assumed:
-        text = f"{DEFAULT}, the client's default, is assumed of group {name}: no snapshot shows its strategy"
+        text = f"rmqlb assumes {DEFAULT}, the client's default of group {name}: no snapshot shows its strategy"
         yield group_finding(Finding("assumed-strategy", text, name), name)
     earlier, later = before.taken_at, facts.snapshot.taken_at
     if group.offsets_back and (earlier is None or later is None or earlier <= later):
-        look, then = earlier_look(before, name), facts.group.queues
-        both = ((queue, (state, then.get(queue, QueueState()))) for queue, state in look.queues.items())
+        sample, then = earlier_sample(before, name), facts.group.queues
+        both = ((queue, (state, then.get(queue, QueueState()))) for queue, state in sample.queues.items())
         known = ((queue, states[0]) for queue, states in both if None not in map(_stored, states))
         stored = {queue: state for queue, state in known if not queue.topic.startswith(RETRY_PREFIX)}
-        found = findings_of("offset-rewound", GroupEvidence(facts, (replace(look, queues=stored),)))
+        found = findings_of("offset-rewound", GroupEvidence(facts, (replace(sample, queues=stored),)))
         # The offsets went back even if the rule names another cause or cannot decide.
         yield from found or (group_finding(_rewound(group, WARNING), name),)
 
 
 def _rewound(group: result.GroupDiff, severity: Severity) -> Finding:
     text = f"the offsets of {counted(group.offsets_back, 'queue')} of group {group.group} went back"
-    return Finding("offset-rewound", f"{text}: messages from there on are redelivered", group.group, severity)
+    return Finding("offset-rewound", f"{text}: messages from that offset on are redelivered", group.group, severity)
 
 
 def predicted_group(expected: Expected, name: str, after: ClusterSnapshot) -> result.PredictedGroup:

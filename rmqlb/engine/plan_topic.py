@@ -95,7 +95,7 @@ def _target(route: TopicRouteData, request: TopicRequest, known: Mapping[str, Br
     everywhere = {**known, **brokers}
     there = [name for name, broker in everywhere.items() if broker.cluster == request.move_to_cluster]
     if request.move_to_cluster is not None and not there:
-        problem = f"--move-to-cluster {request.move_to_cluster}: no broker of that cluster is in the source"
+        problem = f"--move-to-cluster {request.move_to_cluster}: the source has no broker of that cluster"
         hint = suggestion("clusters", request.move_to_cluster, {broker.cluster for broker in everywhere.values()})
         raise DataError(problem, hint=hint, code="unknown-cluster")
     datas = {data.broker_name: data for data in route.queue_datas}
@@ -149,7 +149,7 @@ def _opened(old: QueueData | None, new: QueueData) -> QueueData:
 
 
 def _switched(old: QueueData | None, new: QueueData) -> QueueData:
-    """Producers write their final queues; readable queues stay readable."""
+    """The route with the final writable queues; readable queues stay readable."""
     if old is None:
         return new
     if not new.writable:

@@ -1,4 +1,4 @@
-"""Groups in a line each, the consumers of one group, and conditions on them."""
+"""Groups, one per line, the consumers of one group, and conditions on them."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def _strategies(group: Group) -> tuple[tuple[str, ...], Origin | None]:
 
 
 def _status(findings: Sequence[GroupFinding], group: Group, owned: Ownership | None, late: Lagging | None) -> Status:
-    """Without a grave finding the owners decide: oddities without a proven fault are unknown."""
+    """A group's status: without a grave finding, owners decide, and oddities without a proven fault are unknown."""
     worst = {each.severity for each in findings if each.code != "no-consumer-online" or each.severity == ERROR}
     if ERROR in worst or WARNING in worst:
         return "error" if ERROR in worst else "warning"
@@ -421,7 +421,7 @@ def _one(condition: Condition, lines: Sequence[GroupLine]) -> GroupLine:
     for line in lines:
         if line.group == condition.subject:
             return line
-    problem = f"--fail-on {condition.text!r}: group {condition.subject} is not looked at"
+    problem = f"--fail-on {condition.text!r}: group {condition.subject} is not selected"
     raise UsageError(problem, hint=suggestion("groups", condition.subject or "", [line.group for line in lines]))
 
 

@@ -101,9 +101,9 @@ class LagPoint(Struct, frozen=True, rename="camel"):
 class LagCurve(Struct, frozen=True, rename="camel"):
     """Lag over time, beyond the end of the simulation too."""
 
-    points: Annotated[tuple[LagPoint, ...], "straight lines lie between them; two at one time are a jump"]
-    peak: Annotated[LagPoint | None, "the first highest point; null if the lag grows for ever"]
-    gone_ms: Annotated[float | None, "from then on there is no lag; null: never"]
+    points: Annotated[tuple[LagPoint, ...], "points joined by straight lines; two at the same time are a jump"]
+    peak: Annotated[LagPoint | None, "the first highest point; null if the lag grows without end"]
+    gone_ms: Annotated[float | None, "time from which there is no lag; null is never"]
     growth_per_second: Annotated[float, "messages per second after the last point"]
 
     def most(self, from_ms: float, to_ms: float) -> float:
@@ -162,11 +162,11 @@ class FiguresOf(Struct, Generic[_Time, _Count], frozen=True, rename="camel"):
     queues_with_overlap: Annotated[_Count, "queues that had several"]
     queues_with_outage: Annotated[_Count, "queues whose broker could not be read at some time"]
     queues_with_gap_at_end: Annotated[_Count, "queues without an owner at the end, whose times are not over"]
-    queues_with_overlap_at_end: Annotated[_Count, "queues that have several then"]
-    queues_with_outage_at_end: Annotated[_Count, "queues whose broker cannot be read then"]
-    queues_unread_at_end: Annotated[_Count, "queues that no consumer reads then, for any reason"]
+    queues_with_overlap_at_end: Annotated[_Count, "queues that have several owners at the end"]
+    queues_with_outage_at_end: Annotated[_Count, "queues whose broker cannot be read at the end"]
+    queues_unread_at_end: Annotated[_Count, "queues that no consumer reads at the end, for any reason"]
     taken: Annotated[_Count, "how often a queue was taken"]
-    rebalances: Annotated[_Count, "how often consumers went through their queues"]
+    rebalances: Annotated[_Count, "how often consumers rebalanced"]
 
 
 class GroupFigures(FiguresOf[float, int], frozen=True, rename="camel"):
@@ -224,18 +224,18 @@ class SimulatedGroup(Struct, frozen=True, rename="camel"):
     """What was simulated."""
 
     client_version: Annotated[str, "version of the client"]
-    profile: Annotated[str, "the stretch of versions whose rules were followed"]
+    profile: Annotated[str, "the range of versions whose rules were followed"]
     orderly: Annotated[bool, "the listener is orderly, so queues are locked at the broker"]
     broadcasting: Annotated[bool, "BROADCASTING instead of CLUSTERING"]
-    consume_from_where: Annotated[str, "where a queue without an offset is begun"]
-    consumer_type: Annotated[ConsumerType, "which of RocketMQ's kinds the consumers are"]
-    consumer_types: Annotated[Mapping[str, ConsumerType], "client ID → its kind, of those that are known one by one"]
-    timers: Annotated[TimersInMs, "every clock"]
+    consume_from_where: Annotated[str, "where a consumer begins a queue without an offset"]
+    consumer_type: Annotated[ConsumerType, "the consumers' type"]
+    consumer_types: Annotated[Mapping[str, ConsumerType], "client ID → its type, if known individually"]
+    timers: Annotated[TimersInMs, "timers"]
     latency_ms: Annotated[float, "a request's way to a server and back"]
     consume_ms: Annotated[float, "how long the listener takes for a message"]
     rates: Annotated[tuple[QueueRate, ...], "queues whose rate is known"]
     until_ms: Annotated[float | None, "where the simulation ends; null if it ends when the group has converged"]
-    patience_ms: Annotated[float, "how long after the last event it ends at the latest"]
+    patience_ms: Annotated[float, "longest time after the last event until it ends"]
     all_new: Annotated[bool, "the consumers start with the simulation"]
     seed: Annotated[int, "the random seed"]
 
@@ -250,7 +250,7 @@ class SimulatedEvent(Struct, frozen=True, rename="camel"):
     broker_name: str | None = None
     read_queues: Annotated[int | None, "new number; null for no change"] = field(name="readQueueNums", default=None)
     write_queues: Annotated[int | None, "new number; null for no change"] = field(name="writeQueueNums", default=None)
-    with_slaves: Annotated[bool, "the broker's slaves are meant as well"] = False
+    with_slaves: Annotated[bool, "also applies to the broker's slaves"] = False
     text: Annotated[str, "as typed"] = ""
 
     at_us = Microseconds("at_ms")
@@ -272,7 +272,7 @@ class RebalanceResult(Result, frozen=True):
     strategy: str
     scenario: Annotated[SimulatedGroup, "what was simulated"]
     events: Annotated[tuple[SimulatedEvent, ...], "in the order of time"]
-    trial: Annotated[int, "which of the seed's trials this is, from 0"]
+    trial: Annotated[int, "the number of this trial of the seed, from 0"]
     end_ms: Annotated[float, "where the time axis ends"]
     figures: Annotated[GroupFigures, "in numbers"]
     queues: Annotated[tuple[QueueTimeline, ...], "queue by queue, in the clients' order"]

@@ -55,12 +55,14 @@ def plan_rebalance(
     compared = names if has_all or len(names) > 1 else []
     if compared and changes.to_strategy is not None:
         text = f"--strategy {ALL if has_all else ' and '.join(names)} and --to-strategy contradict each other"
-        raise UsageError(text, hint="name one strategy before")
+        raise UsageError(text, hint="name one current strategy with --strategy")
     strategies.must_apply(reported=before is None)
     asked = conditions(fail_on, PLAN_FIGURES)
     chosen, opened = select(group, **of_selection), reader(source)
     if changes == Changes() and pop_share is None:
-        hint = "name it: --scale-to N, --add, --remove, --to-strategy, --add-broker, --remove-broker, --read-queues"
+        hint = (
+            "name a change: --scale-to N, --add, --remove, --to-strategy, --add-broker, --remove-broker, --read-queues"
+        )
         raise UsageError("what changes?", hint=hint, code="nothing-changes")
     wanted = chosen.wanted(opened)
     rates, snapshot = rates.read(opened, wanted, progress)

@@ -58,7 +58,7 @@ class Rates(Struct, frozen=True):
         if self.spacing_s is None:
             return self, source.fetch(wanted)
         if not source.live:
-            text = f"{self.option}{self.spacing_s:g}s: the source is no running cluster, which two samples need"
+            text = f"{self.option}{self.spacing_s:g}s: two samples need a running cluster"
             raise UsageError(text, hint=f"pass {self.option}FILE or --rate R")
         first = source.fetch(wanted)
         progress(f"waiting {self.spacing_s:g} s for the second sample", 0, 0)
@@ -107,7 +107,7 @@ def _since(
     """Queue → messages per second, of those that both snapshots have, and the seconds between (raises DataError)."""
     now = group.seen
     if now is None:
-        raise DataError(f"{before.option}: the source does not report the group, so that no rate follows")
+        raise DataError(f"{before.option}: the source does not report the group, so the rate is unknown")
     then = before.source.fetch(replace(wanted, group=now.group))
     was = then.group(now.group)
     times = now.seen.at or snapshot.taken_at, was.seen.at or then.taken_at

@@ -17,7 +17,7 @@ from rmqlb.model.result import SEVERITIES, Finding, Meta, Progress, no_progress,
 from rmqlb.model.snapshot import Everything, Wanted
 from rmqlb.verbs.amounts import given, one_of
 from rmqlb.verbs.check import policy_of
-from rmqlb.verbs.diagnose import earlier_snapshots, looks_before
+from rmqlb.verbs.diagnose import earlier_snapshots, samples_before
 from rmqlb.verbs.parse import conditions, each_matches, names_of, require_lag
 from rmqlb.verbs.selection import select
 from rmqlb.verbs.source import AnySource, Earlier, reader
@@ -60,7 +60,7 @@ def show_groups(
         return min((bound for rule, bound in bounds[of].items() if rule.takes(name)), default=default)
 
     settings = strategies.settings_for(list(snapshot.routes))
-    past = looks_before(before, snapshot, chosen)
+    past = samples_before(before, snapshot, chosen)
     whole = engine.overview(
         snapshot,
         chosen,
@@ -99,7 +99,7 @@ def show_consumers(
         name = only_group(snapshot, group)
         (resolved,) = resolve_all(snapshot, [name], strategies.settings_for(list(snapshot.routes), name))
         progress(resolved.title, 0, 0)
-        found = engine.consumers_of(resolved, unread.get(name, ()), max_lag, looks_before(before, snapshot, [name]))
+        found = engine.consumers_of(resolved, unread.get(name, ()), max_lag, samples_before(before, snapshot, [name]))
         own = [part for each in (name, *groups) for part in unread.get(each, ())]
         others = replace(snapshot, unread=tuple(part for part in snapshot.unread if part not in own))
         return found, (*(each.brief for each in found.findings), *group_source_findings(others, resolved))

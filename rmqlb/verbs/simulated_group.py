@@ -174,7 +174,7 @@ def simulated_group(
     members, findings = _members(group, broadcasting=broadcasting)
     for event in events:
         if scenario.until_us is not None and event.at_us >= scenario.until_us:
-            hint = "leave the setting out, or make it longer"
+            hint = "leave out the setting, or make it longer"
             raise UsageError(f"{event.text!r}: not within --set for={parsed.duration}", hint=hint)
     seen = None if group.assumed else group.seen
     version, of_version = client_version(seen, parsed.options.get("client_version"))
@@ -235,7 +235,7 @@ def timers(texts: Sequence[str]) -> Timers:
             raise UsageError(f"--set {text}: {name} is given twice", code="given-twice")
         time_us = read_setting(name, duration_us, value, zero=name in _MAY_BE_ZERO)
         if time_us % 1000:
-            raise UsageError(f"--set {text}: clients and brokers count whole milliseconds")
+            raise UsageError(f"--set {text}: clients and brokers use whole milliseconds")
         given[TIMER_NAMES[name]] = time_us
     return Timers(**given)
 

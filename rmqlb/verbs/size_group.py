@@ -199,7 +199,7 @@ def _work(group: Group, rates: KnownRates, consume_us: int | None, *, more_queue
         raise DataError(text, hint=f"pass --rate {unknown[0]}=R", code="rate-unknown")
     if of_topics and not rates.of_queues and not more_queues:
         text = f"no readable queue in {', '.join(of_topics)}: consumers get none of its messages"
-        hint = "say how many read queues there will be: --queues-per-broker N..M"
+        hint = "pass the planned number of read queues with --queues-per-broker N..M"
         raise DataError(text, hint=hint, code="no-readable-queue")
     return _Work(rates.of_queues, of_topics, consume_ms, batch, _lag(group) if with_lag else {})
 
@@ -209,7 +209,7 @@ def _lag(group: Group) -> dict[MessageQueue, int]:
     known = {queue: lag for queue, lag in lags.items() if lag is not None}
     if unknown := [queue for queue in lags if queue not in known]:
         text = f"the lag of {counted(len(unknown), 'queue')} is unknown, such as {queue_ranges(unknown[:1])}"
-        hint = "use a source that has the offsets of the group, or ask for an outage: --outage 30m"
+        hint = "use a source that has the offsets of the group, or plan for an outage with --outage 30m"
         raise DataError(text, hint=hint, code="lag-unknown")
     return known
 
@@ -231,6 +231,6 @@ def _consume_ms(group: Group, typed_us: int | None) -> tuple[dict[str, float], i
         known = [each.statuses[topic].consume_ms for each in evidence if each.statuses and topic in each.statuses]
         found[topic] = max((each for each in known if each), default=0.0) / (batch if orderly else 1)
         if not found[topic]:
-            text = f"how long listeners take for a message of {topic} is not reported by consumers"
+            text = f"no consumer reports the consume time per message of {topic}"
             raise DataError(text, hint="pass --consume-time 40ms", code="consume-time-unknown")
     return found, 1 if orderly else batch

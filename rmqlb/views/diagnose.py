@@ -87,7 +87,7 @@ def diagnoses_report(whole: model.DiagnosisOfGroups, *, live: bool = False) -> R
     bad = "error" if summary.with_errors else "warning" if summary.with_warnings or summary.lagging else ""
     grave = bad or ("" if summary.unknown else "inOrder")
     return replace(
-        report, grave=grave, more=f"rmqlb diagnose -g {parts[0][0]} shows one group; --all shows all of each"
+        report, grave=grave, more=f"rmqlb diagnose -g {parts[0][0]} shows one group; --all shows every group in full"
     )
 
 

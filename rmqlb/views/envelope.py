@@ -33,12 +33,14 @@ class PrintedResult(Struct, frozen=True):
 class Envelope(Struct, frozen=True, rename="camel"):
     """What is around the data of a result."""
 
-    schema: Annotated[str, "which result it is"]
-    format_version: Annotated[str, "of the result; a minor version only adds keys, a major one may take some away"]
-    command: Annotated[str, "that made it"]
+    schema: Annotated[str, "the name of the result"]
+    format_version: Annotated[
+        str, "format version of the result; a minor version only adds keys, a major one may remove some"
+    ]
+    command: Annotated[str, "the command that made it"]
     source: Annotated[SnapshotSide, "where it comes from"]
     data: Annotated[Any, "the result"]
-    findings: Annotated[tuple[Finding, ...], "what is worth telling about it"]
+    findings: Annotated[tuple[Finding, ...], "findings and notes about it"]
 
 
 class Error(Struct, frozen=True, rename="camel"):

@@ -119,7 +119,7 @@ class ResultSchema(Struct, frozen=True, rename="camel"):
     """A result that has a schema."""
 
     schema: Annotated[str, "its name; `rmqlb schema NAME` prints it"]
-    format_version: Annotated[str, "that it is of"]
+    format_version: Annotated[str, "the version of its format"]
     commands: Annotated[tuple[str, ...], "the commands that make it"]
     meaning: Annotated[str, "what it is"]
 

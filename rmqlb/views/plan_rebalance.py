@@ -400,7 +400,7 @@ def _pop_section(plan: RebalancePlan, popped: Sequence[tuple[str, PopChange]]) -
 def _pop_verdict(plan: RebalancePlan) -> Iterator[str]:
     """Counts of brokers if consumers may read any queue of a broker, otherwise of queues."""
     how = "behind a Proxy" if any(topic.by_proxy for topic in plan.pop_topics) else "consumes by POP"
-    yield f"{how}, no consumer owns a queue and none moves"
+    yield f"{how}, so no consumer owns a queue and none moves"
     if silent := [topic.topic for topic in plan.pop_topics if not topic.queues]:
         yield f"brokers assign no queue of {named(silent)}"
     lines = [each for _, each in _popped(plan)]

@@ -48,7 +48,7 @@ def _report(report: OwnersReport) -> Report:
         sections += [each if each.name in on_screen else replace(each, audience="scripts") for each in tables]
         bad = report.group is not None and report.observed_queues and grave(report) in (ERROR, WARNING)
         why = f"rmqlb diagnose -g {report.group} shows why; " if bad else ""
-        more = f"{why}--all lists every queue under each strategy, --explain how a strategy decides, {more}"
+        more = f"{why}--all lists every queue under each strategy, --explain shows how a strategy decides, {more}"
     if report.pop_topics:
         popped = [(topic.topic, queue) for topic in report.pop_topics for queue in topic.queues or ()]
         columns = (*QUEUE_COLUMNS, Column("consumers that may read it", "consumers", "clients"))
@@ -223,7 +223,7 @@ def _pop_verdict(report: OwnersReport) -> Iterator[str]:
         likely = "probably " if report.hidden == "likely" else ""
         yield f"its consumers are {likely}behind a Proxy, not visible here; {lag}"
         return
-    yield f"{'behind a Proxy' if report.by_proxy else 'consumes by POP'}, no consumer owns a queue"
+    yield f"{'behind a Proxy' if report.by_proxy else 'consumes by POP'}, so no consumer owns a queue"
     topics = report.pop_topics
     queues = [queue for topic in topics for queue in topic.queues or ()]
     silent = [topic.topic for topic in topics if topic.queues is None]

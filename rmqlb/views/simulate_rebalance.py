@@ -102,7 +102,7 @@ def _event_texts(events: Iterable[model.SimulatedEvent]) -> str:
 def _converged(found: RebalanceResult) -> str:
     convergence_ms, events = found.figures.convergence_ms, found.events
     is_one = len({(event.text, event.at_ms) for event in events}) == 1
-    last = "the start" if not events else "it" if is_one else "the last event"
+    last = "the start" if not events else "the event" if is_one else "the last event"
     if convergence_ms is None:
         lasted = about(found.end_ms - (events[-1].at_ms if events else 0))
         return f"not converged {lasted} after {last}, when the simulation ends"

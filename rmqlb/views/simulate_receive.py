@@ -114,7 +114,7 @@ def _settings(report: ReceiveReport) -> tuple[str, ...]:
         order = f", {s.priority_factor}% of receives by priority"
     consume = f", {duration(s.consume_ms)} per message" if s.consume_ms else ""
     if s.rate_per_second is None:
-        rate = "messages rare enough to find all receives idle"
+        rate = "messages so rare that each finds all receives waiting"
     else:
         rate = f"{number(s.rate_per_second)} messages per second"
     lasting = "" if s.duration_ms is None else f" for {duration(s.duration_ms)}"
@@ -163,12 +163,11 @@ def _more(report: ReceiveReport) -> Iterator[str]:
     target, trials, forms = report.target, report.trials, report.closed_forms
     if target is not None and target.simulated and target.rare is not None and target.rare != target.receives:
         yield (
-            f"at these rates, by {target.trials} simulations per number; "
-            f"when messages are rare, {target.rare} are needed"
+            f"at these rates, by {target.trials} simulations per number; if messages are rare, {target.rare} are needed"
         )
     healthy = not report.failures and not report.crashes
     if healthy and report.scenario.client == "simple" and report.scenario.rate_per_second and forms.unpolled_ms:
-        yield f"at any rate, a broker has no receive for at most {about(forms.unpolled_ms)}"
+        yield f"at any rate, the longest time without a receive at a broker is {about(forms.unpolled_ms)}"
     if trials is not None and trials.wait is not None:
         wait = trials.wait
         spread = f"{about(trials.lowest_p95_ms or 0)} to {about(trials.highest_p95_ms or 0)}"

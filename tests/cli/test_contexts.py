@@ -82,7 +82,7 @@ def test_without_a_home_commands_work_and_have_no_user_file(desk: Desk, monkeypa
     for args in (("list",), ("add", "x", "-s", "http://h"), ("use", "x"), ("show",), ("remove", "x")):
         ran = run("context", *args)
         assert (ran.code, ran.stdout) == (2, "")
-        assert ran.stderr.startswith("error: there is no place for a configuration: neither XDG_CONFIG_HOME nor HOME")
+        assert ran.stderr.startswith("error: no folder for the configuration: neither XDG_CONFIG_HOME nor HOME")
     assert desk.home.exists()
 
 
@@ -247,7 +247,7 @@ def at(url: str, *more: str) -> str:
 def login(
     desk: Desk, *more: str, args: tuple[str, ...] = (), env: Mapping[str, str] | None = None, url: str = "{}"
 ) -> tuple[Ran, set[str]]:
-    """Show a route of a Dashboard that asks for a login, `{}` being its URL; the outcome and the passwords sent."""
+    """Show a route of a Dashboard that needs a login, `{}` being its URL; the outcome and the passwords sent."""
     with dashboard(Replay(login=LOGIN)) as replay:
         desk.user(at(url.format(replay.url), *more))
         given = {name: value.format(replay.url) for name, value in (env or {}).items()}
@@ -264,8 +264,8 @@ def test_the_secret_comes_from_where_the_context_says(desk: Desk) -> None:
 def test_a_secret_that_is_not_there_is_reported_with_its_place(desk: Desk) -> None:
     for place, problem, code in (
         ("file:/nonexistent", "No such file or directory", "no-secret"),
-        ("env:MQ", "there is no such variable", "no-secret"),
-        (f"file:{desk.secret(CANARY, 0o644)}", "other users can open it", "secret-not-private"),
+        ("env:MQ", "the variable is not set", "no-secret"),
+        (f"file:{desk.secret(CANARY, 0o644)}", "other users can read it", "secret-not-private"),
     ):
         ran, sent = login(desk, "user: admin", f"secret: '{place}'")
         error = json.loads(ran.stderr)["error"]
@@ -292,7 +292,7 @@ def test_a_secret_belongs_to_its_account_and_source(
     url = "http://127.0.0.1:1" if "{}" in (*args, *env.values()) else "{}"
     ran, found = login(desk, "user: admin", f"secret: 'file:{desk.secret(MINE)}'", args=args, env=env, url=url)
     assert (ran.code in (2, 5), found) == (True, sent)
-    assert url == "{}" or "asks for a login" in ran.stderr
+    assert url == "{}" or "needs a login" in ran.stderr
 
 
 def test_of_two_users_the_stronger_layers_logs_in_and_gets_its_own_secret_only(desk: Desk) -> None:

@@ -79,7 +79,7 @@ def test_slaves_go_on_unless_they_are_meant() -> None:
     assert events(["broker-down broker-b@30s"], IDS, routes)[1] == ()
     with pytest.raises(UsageError, match="with masters") as refused:
         events(["broker-down broker-a@30s, with masters"], IDS, routes)
-    assert refused.value.hint == "what may follow: with slaves"
+    assert refused.value.hint == "write after a comma: with slaves"
 
 
 def test_a_lost_broker_of_a_static_topic_is_told_because_the_picture_cannot_show_it() -> None:
@@ -106,8 +106,8 @@ def test_what_the_group_decides_is_refused_too() -> None:
     rollout = "rolling-restart *@0s, every 9s, down 5s"
     for text, ids, routes, error in (
         ("route-change 4@1s", IDS, [ORDERS, BILLS], "which topic"),
-        (rollout, ("x", "x"), [ORDERS], "2 processes share the id x"),
-        ("strategy-change AVG@0s, every 9s, down 5s", (), [ORDERS], "no consumer"),
+        (rollout, ("x", "x"), [ORDERS], "2 processes share the client ID x"),
+        ("strategy-change AVG@0s, every 9s, down 5s", (), [ORDERS], "the group is empty"),
     ):
         with pytest.raises(UsageError, match=error):
             events([text], ids, routes)

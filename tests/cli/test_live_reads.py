@@ -98,7 +98,7 @@ def test_a_new_group_is_sized_by_its_topics_alone(servers: Servers) -> None:
     assert error_of(run("size-group", *at(servers), "--sizes", "2..9").stderr) == (
         "which group?",
         "which-group",
-        "name it with --group; of a group that does not run yet name only its topics, with --topic",
+        "name the group with --group; if it does not run yet, name only its topics with --topic",
     )
 
 
@@ -112,8 +112,8 @@ def test_a_check_of_a_cluster_with_gaps_is_incomplete_and_says_where(servers: Se
     code, data = checked(f"rules: [{group}, {topics}]", servers)
     assert code == ExitCode.DATA
     assert {one["name"]: one["why"] for one in data["incomplete"]} == {
-        "order-svc": "the route of topic Skewed is not known: it is listed and has no route",
-        "Skewed": "its route could not be read: it is listed and has no route",
+        "order-svc": "the route of topic Skewed is unknown: it is listed, but has no route",
+        "Skewed": "its route could not be read: it is listed, but has no route",
     }
     assert [rule["passed"] for rule in data["rules"]] == [0, 1]
 

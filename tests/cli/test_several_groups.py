@@ -178,7 +178,7 @@ def test_rates_follow_from_an_earlier_snapshot(tmp_path: Path) -> None:
         for seconds, more in ((1, ()), (6, ()), (60, ("--rate", "0")))
     )
     assert one >= six > overruled == 0
-    for seconds, messages, error in ((0, 6, "is not earlier than the source"), (60, -1, "offsets run backwards")):
+    for seconds, messages, error in ((0, 6, "is not earlier than the source"), (60, -1, "offsets went back")):
         ran = run(*BASE, *JOIN, "--set", f"earlier={earlier(tmp_path, seconds, messages)}")
         assert (ran.code, ran.stdout) == (ExitCode.DATA, "")
         assert error in ran.stderr.splitlines()[0]

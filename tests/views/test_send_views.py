@@ -102,7 +102,9 @@ def test_an_sdk_that_cannot_be_simulated_is_left_out_and_named() -> None:
     value = envelope_of("simulate-send", "-s", "-", "-t", "T", "--messages", "20", "--compare", "sdks", stdin=many)
     assert "go" not in [each["sdk"] for each in value["data"]["sdks"]]
     (found,) = [finding["message"] for finding in value["findings"] if finding["code"] == "sdk-not-simulated"]
-    assert found.startswith("go is left out: topic T: the order of a Go producer's queues is not known beyond 12")
+    assert found.startswith(
+        "go is left out: topic T: rmqlb does not know the order of a Go producer's queues beyond 12"
+    )
 
 
 @every_case(("stored", "audience"), [((1, 3), "scripts"), ((1, 4), "all"), ((20, 23), "scripts"), ((10, 13), "all")])

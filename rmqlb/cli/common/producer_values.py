@@ -66,8 +66,8 @@ def _matching(name: str, brokers: Sequence[str], topic: str, option: str) -> lis
 def _window(text: str, option: str) -> tuple[Moment, Moment | None]:
     match = re.fullmatch(r"(#?[\w.]*)-(#?[\w.]*)", text)
     if match is None:
-        hint = "write @45s-1m30s, @45s- for from then on, or @#100-#200"
-        raise UsageError(f"{option}: {text} is not a window", hint=hint)
+        hint = "write @45s-1m30s, @45s- for an open end, or @#100-#200"
+        raise UsageError(f"{option}: {text} is not a time window", hint=hint)
     start = _moment(match[1], option) if match[1] else model.START
     end = _moment(match[2], option) if match[2] else None
     for before, after in () if end is None else ((start.message, end.message), (start.us, end.us)):
@@ -115,7 +115,7 @@ def response_code(text: str, option: str) -> tuple[str, int] | None:
     else:
         return None
     if number == ResponseCode.SUCCESS:
-        raise UsageError(f"{option}: SUCCESS is no failure")
+        raise UsageError(f"{option}: SUCCESS is not a failure")
     return name, number
 
 
@@ -154,7 +154,7 @@ def round_trips(
         for broker in _matching(name, brokers, topic, option):
             latency = by_broker.get(broker, by_broker.get(None))
             if latency is None:
-                raise DataError(f"{option}: there is no row of {broker} in it")
+                raise DataError(f"{option}: the file has no row of {broker}")
             single[broker] = latency
     must_differ(typed, about, "--round-trip")
     return single, others
@@ -198,7 +198,7 @@ def _read_latencies(path: str, option: str, max_bytes: int) -> dict[str | None, 
         hint = "each row is a number of milliseconds above 0, or a broker's name and that number"
         raise DataError(f"{where}: no latency in row {', '.join(bad[:_SHOWN])}{more}", hint=hint)
     if not samples:
-        raise DataError(f"{where}: there is no latency in it")
+        raise DataError(f"{where}: the file has no latency")
     return samples
 
 
@@ -208,7 +208,7 @@ def _columns(row: list[str], where: str) -> tuple[int | None, int, bool]:
         return 0 if last else None, last, False
     latency = next((place for place, name in enumerate(names) if name in _LATENCY_COLUMNS), None)
     if latency is None and last > 1:
-        raise DataError(f"{where}: no column is called latencyMs", hint="its columns are " + ", ".join(names[:8]))
+        raise DataError(f"{where}: there is no column latencyMs", hint="the columns are " + ", ".join(names[:8]))
     broker = next((place for place, name in enumerate(names) if name in _BROKER_COLUMNS), None)
     if latency is None:
         return 0 if last else None, last, False
@@ -248,12 +248,14 @@ def selector_of(
         passed = tuple(key for _, key in keys)
         return Selector("function", function=function, keys=passed, text=function.title), spread
     if keys_file is not None and text != "hash":
-        raise UsageError("--keys goes with --selector hash and FILE.py:NAME")
+        raise UsageError("--keys needs --selector hash or FILE.py:NAME")
     if text is None:
         return None, None
     if text == "hash":
         if keys_file is None:
-            raise UsageError("--selector hash needs keys", hint="name a file with one key per line: --keys FILE, or -")
+            raise UsageError(
+                "--selector hash needs keys", hint="pass a file with one key per line: --keys FILE, or - for stdin"
+            )
         keys = _keys(keys_file, key_type, max_bytes)
         hashes = {key: hash_code(key) if key_type != "long" else long_hash_code(int(key)) for _, key in keys}
         spread = _spread(keys, queues, lambda key: queues[hash_position(hashes[key], len(queues))])
@@ -272,7 +274,7 @@ def _keys(path: str, key_type: str, max_bytes: int) -> list[tuple[str, str | int
     """The lines of `--keys`, each with the key that the application passes to its selector."""
     texts = lines_of(read_text(path, "--keys", max_bytes))
     if not texts:
-        raise DataError(f"--keys {path}: there is no key in it")
+        raise DataError(f"--keys {path}: the file has no key")
     typed: dict[str, str | int] = {}
     for number, text in enumerate(texts, start=1):
         if text not in typed:
@@ -289,7 +291,7 @@ def _typed(text: str, key_type: str, where: str) -> str | int:
     except ValueError:
         value = None
     if value is None or not -(2**bits) <= value < 2**bits:
-        raise DataError(f"{where}: {text[:40]!r} is not {'an int' if key_type == 'int' else 'a long'} of Java")
+        raise DataError(f"{where}: {text[:40]!r} is not a Java {key_type}")
     return value
 
 

@@ -36,7 +36,7 @@ class Reader(TextReader):
 
     def __init__(self, options: SourceOptions, terminal: Terminal, *, stages: bool = False) -> None:
         if options.source is None:
-            hint = "-n HOST:9876 for NameServers, -s http://HOST for a Dashboard, -s FILE; rmqlb context add keeps one"
+            hint = "pass -n HOST:9876 (NameServers), -s http://HOST (Dashboard) or -s FILE; or run rmqlb context add"
             raise UsageError("no source: which cluster or snapshot?", hint=hint, code="no-source")
         super().__init__(options.source, access(options, terminal))
         self._options = options
@@ -125,7 +125,7 @@ def named_source(text: str, options: SourceOptions) -> SourceOptions:
     contexts = read_configuration().contexts
     if text not in contexts:
         hint = suggestion("contexts", text, contexts) if contexts else "a source is a URL, a file, or - for stdin"
-        raise DataError(f"{text}: there is no such file, and no context of this name", hint=hint, code="cannot-read")
+        raise DataError(f"{text}: neither a file nor a context has this name", hint=hint, code="cannot-read")
     return source_of_context(text, options)
 
 
@@ -165,5 +165,5 @@ def keys_in(path: str, max_size: str) -> list[str]:
     lines = lines_of(read_text(path, "--keys", amounts.byte_count(max_size, "--max-size")))
     for number, line in enumerate(lines, start=1):
         if not line.strip():
-            raise DataError(f"--keys {path}: line {number} is blank", hint="one key per line")
+            raise DataError(f"--keys {path}: line {number} is blank", hint="write one key per line")
     return lines

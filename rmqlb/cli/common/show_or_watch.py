@@ -41,7 +41,7 @@ def show(look: Callable[[], SnapshotView], options: WatchOptions, terminal: Term
         for option, value in (("--every", options.every), ("--samples", options.samples)):
             if value is not None:
                 hint = "--watch --every 5s --samples 3 takes three samples"
-                raise UsageError(f"{option} goes with --watch", hint=hint)
+                raise UsageError(f"{option} needs --watch", hint=hint)
         seen = look()
         terminal.show(seen.report, seen.snapshot, seen.findings)
     else:
@@ -146,6 +146,6 @@ def judge(tried: Sequence[TriedCondition], terminal: Terminal) -> None:
         value = condition.value
         # A met condition without a figure has no end.
         figure = "without end" if value is None else f"{value:.12g}" if isinstance(value, float) else str(value)
-        terminal.say(f"condition met: {condition.text} (it is {figure})")
+        terminal.say(f"condition met: {condition.text} (its value is {figure})")
     if met:
         raise typer.Exit(ExitCode.CONDITION)

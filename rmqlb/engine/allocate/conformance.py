@@ -18,7 +18,7 @@ from rmqlb.model.result import Finding
 
 _Item = TypeVar("_Item")
 _SHUFFLES = 2
-_MOST_WORK = 2_000_000  # consumers × queues of a topic; beyond it only a sample is asked again in other orders
+_MOST_WORK = 2_000_000  # consumers × queues of a topic; beyond it only a sample is tried in other orders
 _SAMPLE = 20
 Answers = dict[str, tuple[MessageQueue, ...] | str]  # client ID → its queues, sorted, or what the strategy throws
 
@@ -73,7 +73,7 @@ def check_strategy(
     who, found = f"strategy {name}", list[Finding]()
     if throws:
         first = next(iter(throws))
-        number = f"throws for {len(throws)} of {len(ids)} consumers, which keep what they hold"
+        number = f"throws for {len(throws)} of {len(ids)} consumers, which keep their queues"
         found.append(Finding("custom-throws", f"{who} {number}; first {first}: {throws[first]}"))
     elif left:
         text = f"{who} leaves {_listed(left)} unassigned: no consumer reads {_them(left)}"
@@ -82,13 +82,11 @@ def check_strategy(
         text = f"{who} gives {_listed(several)} to several consumers, which all read {_them(several)}"
         found.append(Finding("custom-duplicate-owners", text))
     if varies:
-        effect = (
-            "such consumers drop and take queues with every rebalance, and what is shown here is one of its answers"
-        )
-        text = f"{who} answers differently when it is asked the same again: {effect}"
+        effect = "its consumers drop and take queues at every rebalance, and this result is only one of many"
+        text = f"{who} returns different results for the same input: {effect}"
         found.append(Finding("custom-varies", text))
     if orders:
-        why = "clients sort both lists by character before they call it, as is done here"
+        why = "clients and rmqlb sort both lists by character before they call it"
         text = f"{who} depends on the order of the {' and of the '.join(orders)}: {why}"
         found.append(Finding("custom-order", text))
     return tuple(found)
@@ -131,8 +129,8 @@ def pin_findings(
         if left:
             yield Finding(
                 "pin-over-all",
-                f"strategy {full} leaves {_listed(left)} unassigned: they fall to consumers that are not on the chosen "
-                f"machines and take nothing; PIN shares {_them(left)} among those that are",
+                f"strategy {full} leaves {_listed(left)} unassigned: they belong to consumers on other machines, which "
+                f"take nothing; PIN shares {_them(left)} among the consumers on these machines",
             )
 
 
@@ -147,7 +145,7 @@ def _answers(name: str, queues: list[MessageQueue], ids: list[str], asked: Itera
     found: Answers = {}
     for client_id in asked:
         try:
-            # Made again for each consumer: every client has a strategy object of its own.
+            # Created again for each consumer: every client has its own strategy object.
             found[client_id] = tuple(sort_queues(prepare(name, queues, ids, own).share(client_id)))
         except AllocationError as error:
             found[client_id] = str(error)
@@ -155,7 +153,7 @@ def _answers(name: str, queues: list[MessageQueue], ids: list[str], asked: Itera
 
 
 def _queues(answers: Answers) -> dict[str, tuple[MessageQueue, ...] | None]:
-    """The answers without texts of exceptions, which may differ each time."""
+    """The results, without the texts of exceptions, which may differ each time."""
     return {client_id: None if isinstance(answer, str) else answer for client_id, answer in answers.items()}
 
 

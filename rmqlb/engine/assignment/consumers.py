@@ -42,8 +42,8 @@ def pop_refusal(group: ConsumerGroup, topics: Iterable[str]) -> DataError:
     what = ", ".join(sorted(topics))
     return DataError(
         f"group {group.group} consumes {what}{' ' if what else ''}by POP: several consumers may take messages from one "
-        "queue, none owns it",
-        hint="show-owners and plan-rebalance say who may read what; a consumer that comes or goes moves no queue",
+        "queue, and none owns it",
+        hint="to see who may read each queue, use show-owners; adding or removing a consumer moves no queue",
         group=group.group,
         code="pop-consumption",
     )
@@ -59,7 +59,7 @@ def behind_proxy(group: ConsumerGroup) -> str | None:
         return None
     if group.polling_num:
         waiting = counted(group.polling_num, "receive request")
-        return f"{waiting} of it {'waits' if group.polling_num == 1 else 'wait'} there"
+        return f"{waiting} of the group {'waits' if group.polling_num == 1 else 'wait'} there"
     if group.consume_tps:
         return f"they gave it {group.consume_tps:.3g} messages per second over the last minute"
     read = max((state.last_timestamp or 0 for state in group.queues.values()), default=0)
@@ -92,16 +92,16 @@ def proxy_findings(group: ConsumerGroup) -> list[Finding]:
 def _proxy_text(group: ConsumerGroup, evidence: str) -> str:
     sure = "" if group.polling_num else "probably "
     text = f"brokers list no consumer of group {group.group}, but {evidence}"
-    return f"{text}: its consumers are {sure}connected to a Proxy (gRPC); they are not visible here"
+    return f"{text}: its consumers are {sure}connected to a Proxy (gRPC), so they are not visible here"
 
 
 def ask_proxy(group: ConsumerGroup | None) -> str:
-    """The hint where consumers may be behind a Proxy and none is visible."""
+    """The hint for a group whose consumers may be behind a Proxy, because none is visible."""
     if group is None or group.proxies is None:
-        return "--proxy HOST:8080, a Proxy's remoting port, lists the consumers behind it (for a file: in fetch-routes)"
+        return "to list a Proxy's consumers, pass its remoting port, --proxy HOST:8080 (for a file, to fetch-routes)"
     if not group.proxies:
         return "none of the given Proxies answered"
-    return f"give each Proxy with --proxy; {_asked(group)} lists no consumer of it"
+    return f"pass each Proxy with --proxy; {_asked(group)} lists no consumer of the group"
 
 
 def is_surely_offline(group: ConsumerGroup) -> bool:
@@ -116,7 +116,7 @@ def nobody_online(name: str | None, group: ConsumerGroup | None, hint: str, more
     elif group.proxies and is_surely_offline(group):
         problem = f"{title} has no consumer online, at brokers or at {_asked(group)}"
     else:
-        unpolled = ", no receive request of it waits at a broker" if group.polling_num == 0 else ""
+        unpolled = ", and no broker holds a receive request of it" if group.polling_num == 0 else ""
         problem = f"no consumer of {title} is visible{unpolled}: it is offline, or behind a Proxy"
         hint += f"; {ask_proxy(group)}"
     return DataError(problem + more, hint=hint, group=name, code="no-consumer-online")
@@ -137,8 +137,8 @@ def rebalanced_members(
     must_rebalance(group, broadcasting_too=broadcasting_too, pop_too=pop_too)
     ids = group.client_ids
     if ids is None:
-        problem = f"the consumers of group {group.group} are not in {group.seen.where}"
-        hint = "name them: --consumers ID,ID,… or --consumers @FILE, or a number of placeholders"
+        problem = f"{group.seen.where} does not report the consumers of group {group.group}"
+        hint = "name the consumers with --consumers ID,ID,… or --consumers @FILE, or give a number of placeholders"
         raise DataError(problem, hint=hint, group=group.group, code="consumers-unknown")
     if not pop_too:
         must_not_be_grpc(group)
@@ -152,8 +152,9 @@ def must_not_be_grpc(group: ConsumerGroup) -> None:
         first = (group.client_ids or ("",))[0]
         raise DataError(
             f"the consumers of group {group.group} look like gRPC clients ({first}): the Proxy gives them messages, "
-            "no client owns a queue",
-            hint="simulate-receive says how long messages wait; if they are none, name them: --consumers ID,ID,…",
+            "so no client owns a queue",
+            hint="simulate-receive shows how long messages wait; "
+            "if these are not gRPC clients, pass --consumers ID,ID,…",
             group=group.group,
             code="behind-proxy",
         )
@@ -162,7 +163,7 @@ def must_not_be_grpc(group: ConsumerGroup) -> None:
 def must_rebalance(group: ConsumerGroup, *, broadcasting_too: bool = False, pop_too: bool = False) -> None:
     """Refuse a group whose clients do not allocate its queues (raises DataError)."""
     if group.message_model == BROADCASTING and not broadcasting_too:
-        problem = f"group {group.group} is BROADCASTING: every consumer reads every queue, nothing is rebalanced"
+        problem = f"group {group.group} is BROADCASTING: every consumer reads every queue, so nothing is rebalanced"
         hint = "adding or removing a consumer moves no queue"
         raise DataError(problem, hint=hint, group=group.group, code="broadcasting-group")
     topics = group.own_topics
@@ -175,12 +176,10 @@ def must_rebalance(group: ConsumerGroup, *, broadcasting_too: bool = False, pop_
 def unusual_findings(group: ConsumerGroup) -> Iterator[Finding]:
     """Findings on ways to consume for which no prediction is certain."""
     if group.consume_type == CONSUME_ACTIVELY and not only_grpc(group):
-        text = f"group {group.group} pulls: consumers that assign queues to themselves take no part in the rebalance"
+        text = f"group {group.group} pulls: consumers that assign queues to themselves do not rebalance"
         yield Finding("pull-consumers", text, group.group, INFO)
     if any(report.client_rebalance is False for report in group.reports.values()):
-        text = (
-            "brokers assign these consumers' queues (clientRebalance=false), and they have AVG and AVG_BY_CIRCLE only"
-        )
+        text = "brokers, which have only AVG and AVG_BY_CIRCLE, assign these consumers' queues (clientRebalance=false)"
         yield Finding("broker-rebalance", text, severity=INFO)
 
 
@@ -217,7 +216,7 @@ def other_subscriptions(group: ConsumerGroup) -> tuple[str, ...]:
 
 
 def broadcasting_finding(title: str, group: str | None) -> Finding:
-    text = f"{title} is BROADCASTING: each consumer reads every queue, and duplicate owners are as it should be"
+    text = f"{title} is BROADCASTING: each consumer reads every queue, so duplicate owners are correct"
     return Finding("broadcasting", text, group, INFO)
 
 
@@ -231,7 +230,7 @@ def sort_findings(names: Sequence[str], what: str) -> Iterator[Finding]:
         )
         one, other = next(((a, b) for a, b in zip(*parts, strict=False) if a != b), ("", ""))
         if isinstance(one, tuple) and isinstance(other, tuple) and one > other:
-            text = f"{what} sort by character, not by number: {first} stands before {second}"
+            text = f"{what} sort by character, not by number: {first} comes before {second}"
             yield Finding("surprising-order", text)
             return
 
@@ -342,7 +341,7 @@ def mixed_finding(sdks: GroupSdks, client_ids: Iterable[str], unassigned: int, s
     numbers = sdks.numbers(ids)
     if len(numbers) > 1:
         texts = ", ".join(f"{name} ({number})" for name, number in numbers.most_common())
-        what = "each queue has one owner all the same"
+        what = "each queue still has one owner"
         if unassigned or several:
             what = f"{counted(unassigned, 'queue')} unassigned and {several} with duplicate owners, as predicted"
         yield Finding(

@@ -113,17 +113,17 @@ def _findings(
     found += [each for route in after.routes for each in route_findings(route) if each not in known]
     if explain:
         brokers = [data.broker_name for route in after.routes for data in route.queue_datas]
-        found += sort_findings([*before.members.client_ids, *after.members.client_ids], "client ids")
+        found += sort_findings([*before.members.client_ids, *after.members.client_ids], "client IDs")
         found += sort_findings(brokers, "broker names")
     return found
 
 
 def _placeholder_finding(moved: int, over: MovedRange | None) -> Finding:
     if over is not None and over.fewest == over.most and over.complete:
-        text = f"{counted(moved, 'queue')} move{'s' * (moved == 1)} wherever the new client IDs sort"
+        text = f"{counted(moved, 'queue')} move{'s' * (moved == 1)}, however the new client IDs sort"
     else:
         rest = "sorts last" if over is not None else "stands for any other"
-        text = f"the new client IDs are not known; the tables assume an ID that {rest} ({counted(moved, 'move')})"
+        text = f"the new client IDs are unknown; the tables assume an ID that {rest} ({counted(moved, 'move')})"
         text += "; pass --add ID for the real one"
     return Finding("placeholder-ids", text, severity=INFO)
 

@@ -107,7 +107,7 @@ def _moves(old: Assignment, new: Assignment, states: States) -> Iterable[Move]:
 
 
 def change_of(was: tuple[str, ...] | None, becomes: tuple[str, ...] | None, *, everybody: bool = False) -> Change:
-    """None is a queue that is absent from that side; where everybody reads the queue, it does not move."""
+    """The kind of change of a queue; None is a queue absent from that side. A queue that all read does not move."""
     if was is None:
         return "added"
     if becomes is None:
@@ -160,7 +160,7 @@ def _change(
 
 
 def _observed(moves: Iterable[Move], *, everybody: bool) -> ObservedOwners | None:
-    """Only of queues before the change: nobody can observe those that a CONFIG list invents."""
+    """The observed owners of queues before the change; queues that only a CONFIG list names have none."""
     seen = [(move, owners) for move in moves if (owners := move.owners_observed) is not None and move.change != "added"]
     if not seen:
         return None

@@ -80,7 +80,7 @@ def plan_rollout(
     simulated.
     """
     if scenario.broadcasting:
-        text = "the group is BROADCASTING: every consumer reads every queue, nothing is rebalanced"
+        text = "the group is BROADCASTING: every consumer reads every queue, so nothing is rebalanced"
         raise DataError(text, hint="restart its consumers in any order")
     rollout = at_rest.rollout_model(members, request.restart, request.to_strategy, request.becomes)
     _check(rollout, request)
@@ -134,15 +134,15 @@ def plan_rollout(
 def _check(rollout: RolloutModel, request: RolloutRequest) -> None:
     pauses, together, client_ids = len(set(request.pauses_us)), len(set(request.at_once)), rollout.client_ids
     if pauses * together > MOST_COMBINATIONS:
-        text = f"{pauses} pauses with {together} numbers at once"
-        hint = "try fewer, then more around the best of them"
-        raise UsageError(f"{text}: no more than {MOST_COMBINATIONS} combinations are tried", hint=hint)
+        text = f"{pauses} pauses with {together} batch sizes"
+        hint = "try fewer first, then values around the best one"
+        raise UsageError(f"{text}: rmqlb tries at most {MOST_COMBINATIONS} combinations", hint=hint)
     order = client_ids if request.order is None else request.order
     missing = [f"lacks {client_id}" for client_id in client_ids if client_id not in order]
     others = [f"names {client_id}, which does not restart" for client_id in order if client_id not in client_ids]
     twice = ["names a consumer twice"] if len(order) > len(client_ids) else []
     for problem in (*missing, *others, *twice):
-        hint = f"it has to name each of the {len(client_ids)} consumers that restart once"
+        hint = f"name each of the {len(client_ids)} restarting consumers once"
         raise UsageError(f"the order {problem}", hint=hint)
 
 
@@ -258,7 +258,7 @@ def _in_part(plan: Rollout, chosen: Candidate, known: Overlaps | None, trials: i
     if len(plan.choices) < plan.choices_in_all or best.trials < trials or best.restarts < len(best.order):
         choices = f"searched {len(plan.choices)} of {plan.choices_in_all} orders and pauses"
         restarts = f"with {best.restarts} of {len(best.order)} restarts, evenly spread"
-        parts.append(f"{choices}, in {best.trials} of {trials} trials each, {restarts}")
+        parts.append(f"{choices}, with {best.trials} of {trials} trials each, {restarts}")
     if known is not None and chosen.steps - 1 > known.most_stages:
         parts.append(f"counted the first {counted(known.most_stages, 'mixed stage')}")
     if parts:
@@ -280,17 +280,18 @@ def rollout_findings(
         if several + none > known.anyway:
             others = len(set(rollout.members.client_ids)) - len(rollout.client_ids)
             queues = f"{counted(several, 'queue')} with duplicate owners, {counted(none, 'queue')} unassigned"
-            text = f"consumers that keep their strategy: {others}; the group stays mixed, {queues}"
+            text = f"consumers that keep their strategy: {others}; so the group stays mixed: {queues}"
             yield Finding("stays-mixed", text)
     elif anyway:
-        yield _misassigned_anyway(anyway, "before and after the restart; the times of each choice count them")
+        yield _misassigned_anyway(anyway, "before and after the restart; the times of each choice include them")
     if scenario.orderly:
-        text = "the broker's lock keeps a second owner out, and a queue that changes hands is not read until its lock"
+        text = "the broker's lock prevents a second owner, and a queue that moves is not read until its lock"
         yield Finding("orderly-group", f"the listener is orderly: {text} is free")
     short = sorted({each.pause_ms for each in plan.choices if 0 < each.pause_ms < each.down_ms})
     if short:
-        pauses = f"with a pause of {' and '.join(map(_seconds, short))} the next goes before the last is back"
-        yield Finding("several-away", f"consumers are down for {_seconds(best.down_ms)}: {pauses}")
+        pauses = f"with a pause of {' and '.join(map(_seconds, short))}, the next consumer stops"
+        text = f"consumers are down for {_seconds(best.down_ms)}: {pauses} before the previous one is back"
+        yield Finding("several-away", text)
     yield from shared_id_findings(rollout.members.client_ids)
     if failed := best.trials - best.converged:
         text = f"even with the best choice the group does not converge in {failed} of {best.trials} trials"
@@ -307,29 +308,29 @@ def _overlap_findings(
 ) -> Iterator[Finding]:
     best, stages = plan.choices[0], plan.stages
     if known.anyway and stages:
-        yield _misassigned_anyway(known.anyway, "before, during and after the change; each stage counts them")
+        yield _misassigned_anyway(known.anyway, "before, during and after the change; each stage includes them")
     added, anyway = known.added(stages), known.anyway * len(stages)
     if not added:
         return
     smallest, claim = 0, "another order may have fewer"
     if least is not None and least.is_least:
-        smallest, claim = least.total - anyway, f"the least is {least.total - anyway}"
+        smallest, claim = least.total - anyway, f"the minimum is {least.total - anyway}"
     elif best.at_once == 1 and known.bound > anyway:
-        smallest, claim = known.bound - anyway, f"the least is {known.bound - anyway} or more"
+        smallest, claim = known.bound - anyway, f"the minimum is {known.bound - anyway} or more"
     together = f"{counted(best.at_once, 'consumer')} at a time"
-    proven = f"no order with {together}, each back before the next goes down, prevents it: " if smallest > 0 else ""
+    proven = f"no order with {together}, each back before the next one stops, prevents this: " if smallest > 0 else ""
     yield Finding(
         "mixed-strategies",
         f"{proven}while some consumers run {plan.strategy_before} and "
         f"others {plan.strategy_after}, queues are unassigned{'' if orderly else ' or have duplicate owners'}; "
-        f"the best choice has {added} over its {counted(len(stages), 'mixed stage')} at rest, {claim}",
+        f"the best choice has {added} such queues in its {counted(len(stages), 'mixed stage')} at rest, {claim}",
     )
     for choice in plan.choices:
         if choice.at_once == len(plan.members):
-            gap = f"queues then have a gap of {_seconds(choice.figures.longest_gap_ms.p95)}"
-            hurt = f"{_seconds(hurt_ms(choice))}, against {_seconds(hurt_ms(best))} of the best choice"
-            text = f"a restart of all {len(plan.members)} at once has no mixed stage: {gap}"
-            yield Finding("all-at-once", f"{text}; gaps and overlaps summed over the queues: {hurt}")
+            gap = f"then queues have a gap of {_seconds(choice.figures.longest_gap_ms.p95)}"
+            hurt = f"{_seconds(hurt_ms(choice))} ({_seconds(hurt_ms(best))} for the best choice)"
+            text = f"a restart of all {len(plan.members)} at once has no mixed stage, but {gap}"
+            yield Finding("all-at-once", f"{text}; all gaps and overlaps add up to {hurt}")
 
 
 def _seconds(ms: float) -> str:

@@ -131,14 +131,14 @@ def rollout_model(
         others = [each for each in chosen if full_name(members.strategy_for(each), members.settings) != after]
         if not others or (restart is not None and len(others) < len(chosen)):
             already = next(client_id for client_id in chosen if client_id not in others)
-            raise UsageError(f"{already} runs {after} already", hint="a mere restart is planned without a new strategy")
+            raise UsageError(f"{already} already runs {after}", hint="for a restart only, leave out the new strategy")
         chosen = others
     processes = Counter(members.client_ids)
     for client_id in chosen:
         if processes[client_id] > 1:
             text = f"{processes[client_id]} processes share the client ID {client_id}"
-            hint = "give each its own instanceName first, or restart only the other consumers"
-            raise DataError(f"{text}: the restart of one looks like that of another", hint=hint)
+            hint = "give each process its own instanceName first, or restart only the other consumers"
+            raise DataError(f"{text}: rmqlb cannot tell their restarts apart", hint=hint)
     changes = {old: new for old, new in becomes.items() if old in chosen}
     members = members.known_as({new: old for old, new in changes.items()})
     return RolloutModel(members, tuple(chosen), changes, to_strategy)
@@ -150,8 +150,8 @@ def _owners(routes: Sequence[TopicRouteData], members: Members) -> Owners:
     for route in routes:
         assignment = assign(route, members)
         for client_id, failure in assignment.failures.items():
-            text = f"topic {route.topic}: under {members.strategy_for(client_id)} the client of {client_id} throws"
-            hint = "such a consumer keeps what it holds, which cannot be planned; correct its settings first"
+            text = f"topic {route.topic}: under {members.strategy_for(client_id)} the client of {client_id} fails"
+            hint = "such a consumer keeps its queues, which rmqlb cannot plan; correct its settings first"
             raise DataError(f"{text}: {failure}", hint=hint)
         owners |= {queue: assignment.owners[queue] for queue in route.subscribe_queues()}
     return owners

@@ -136,13 +136,13 @@ class _Cluster:
 
     def contradictions(self, event: Event) -> Iterator[RmqlbError]:
         if event.at_us < 0:
-            yield UsageError("before the start", hint="times count from the start, 0s")
+            yield UsageError("the time is before the start", hint="times count from the start (0s)")
         if event.kind == "join":
             if not event.subject:
-                yield UsageError("a client id cannot be empty")
+                yield UsageError("a client ID cannot be empty")
             if self._present[event.subject]:
-                hint = "let it leave or crash before, or give the new process another id"
-                yield UsageError("it is already in the group then", hint=hint, code="already-in-group")
+                hint = "let it leave or crash before, or give the new process another ID"
+                yield UsageError("it is already in the group at that time", hint=hint, code="already-in-group")
         elif event.kind in _OF_CONSUMERS:
             yield from self._of_consumer(event.kind, event.subject)
         elif event.kind == "route-change":
@@ -155,11 +155,13 @@ class _Cluster:
         if not present[client_id]:
             was = "no longer" if client_id in present else "not"
             hint = suggestion("consumers", client_id, sorted(+present))
-            yield DataError(f"it is {was} in the group then", hint=hint, code="not-in-group")
+            yield DataError(f"it is {was} in the group at that time", hint=hint, code="not-in-group")
         if kind == "unfreeze" and not frozen:
-            yield UsageError("it is not frozen then", hint="an end takes the freeze along")
+            yield UsageError("it is not frozen at that time", hint="a freeze ends when the process ends")
         if frozen == present[client_id] and kind not in _OF_FROZEN:
-            yield UsageError("it is frozen then, and does nothing", hint="let the freeze end before, or kill it: crash")
+            yield UsageError(
+                "it is frozen at that time, so it does nothing", hint="end the freeze earlier, or use crash"
+            )
 
     def _of_broker(self, event: Event) -> Iterator[RmqlbError]:
         name, up = event.subject, self._up.get(event.subject)
@@ -168,11 +170,11 @@ class _Cluster:
                 hint = suggestion("brokers", name, self._up)
                 yield DataError("there is no such broker", hint=hint, code="unknown-broker")
             if not up:
-                yield UsageError("it is down already")
+                yield UsageError("it is already down")
         elif up:
-            yield UsageError("it is up already")
+            yield UsageError("it is already up")
         elif up is not None and (event.read_queues, event.write_queues) != (None, None):
-            yield UsageError("it comes back with the queues that it had")
+            yield UsageError("a broker of the route returns with its former queues")
 
     def _of_route(self, event: Event) -> Iterator[RmqlbError]:
         topic, broker = event.subject, event.broker_name
@@ -249,12 +251,12 @@ def try_on_group(condition: Condition, found: GroupFigures | GroupTrials) -> Tri
     figures: Any = found
     if isinstance(found, GroupTrials):
         if spread not in _SPREADS:
-            raise UsageError(f"{error}: what is {spread}?", hint=suggestion("spreads", spread, _SPREADS))
+            raise UsageError(f"{error}: unknown spread {spread}", hint=suggestion("spreads", spread, _SPREADS))
         figures, endless = found.figures, found.converged < found.trials
     else:
         endless = found.convergence_ms is None
         if condition.subject is not None:
-            raise UsageError(f"{error}: [{spread}] is of many trials", hint="give --trials N")
+            raise UsageError(f"{error}: [{spread}] needs many trials", hint="pass --trials N")
     if name != "convergence_ms":
         endless = name in _STILL_OPEN and bool(_number(getattr(figures, _STILL_OPEN[name]), "max"))
     return _endless(condition) if endless else condition.try_on(_number(getattr(figures, name), spread))
@@ -473,7 +475,7 @@ _HAPPENS: Mapping[EventKind, Callable[[Client], None]] = {
 
 
 def _by_name(routes: Sequence[TopicRouteData]) -> tuple[TopicRouteData, ...]:
-    """Sort topics and brokers, whose order in answers of NameServers and in clients' maps means nothing."""
+    """Sort topics and brokers: their order in NameServers' answers and in clients' maps has no meaning."""
 
     def sorted_by_name(brokers: Iterable[Any]) -> tuple[Any, ...]:
         return tuple(sorted(brokers, key=lambda data: sort_key(data.broker_name)))
@@ -528,10 +530,10 @@ def _check(scenario: GroupScenario) -> None:
     require(scenario, GroupScenario, "GroupScenario")
     require(scenario.consume_from, Literal[CONSUME_FROM], "GroupScenario.consume_from")
     if scenario.orderly and {scenario.consumer_type, *scenario.consumer_types.values()} != {"push"}:
-        raise UsageError("only push consumers have a listener that is orderly", hint="leave --orderly out")
+        raise UsageError("only push consumers have an orderly listener", hint="leave out --orderly")
     for queue, rate in scenario.rates.items():
         if rate < 0:
-            raise UsageError(f"{rate} messages per second into {queue} make no sense")
+            raise UsageError(f"{rate} messages per second is not a possible rate of {queue}")
     # Timers that would repeat without any time between, or a thousand times in each millisecond.
     timers, profile = scenario.timers, consumer_profile_of(scenario.client_version)
     names = ["route-poll", "heartbeat", "lock-renewal", "broker-scan"]
@@ -539,8 +541,8 @@ def _check(scenario: GroupScenario) -> None:
     names += ["notify-batch"] if timers.notify_batch_us else []
     for name in names:
         if (length_us := getattr(timers, TIMER_NAMES[name])) < SHORTEST_US:
-            text = f"timer {name} is {length_us} us: what happens again and again is 1 ms apart at the least"
-            hint = "between two rebalances clients before 5.2.0 wait for rebalance-wait, newer ones rebalance-min"
+            text = f"timer {name} is {length_us} us: the smallest interval is 1 ms"
+            hint = "clients before 5.2.0 use rebalance-wait between two rebalances, newer clients rebalance-min"
             raise UsageError(text, hint=hint, code="too-many-steps")
 
 

@@ -1,4 +1,4 @@
-"""What a cluster can lose, and every case of one failure or two at once, judged and counted for groups and topics.
+"""The possible losses of a cluster, and each case of one or two losses, judged for groups and topics.
 
 The processes and broker addresses of a group or topic are numbered, and a failure is their bit mask. Failures with
 equal masks have equal outcomes, so one of them is computed and the others are counted.
@@ -129,7 +129,7 @@ class Cluster(Struct, frozen=True):
         for rule in self.rules:
             for thing, where in self.hosts.items():
                 if rule.zone == zone and rule.matches(thing.name, where):
-                    return f"{rule.pattern} matches only what is in zone {self._zone(thing)} by an earlier pattern"
+                    return f"an earlier pattern puts all matches of {rule.pattern} into zone {self._zone(thing)}"
         return f"{named(patterns)} {'matches' if len(patterns) == 1 else 'match'} no consumer, broker or address"
 
 
@@ -250,7 +250,7 @@ class TopicSubject(Subject[TopicOutcome]):
     def __init__(self, sighting: RouteSighting) -> None:
         route = sighting.route
         if sighting.others:
-            raise DataError("NameServers give different routes of it")
+            raise DataError("NameServers have different routes of the topic")
         if route.is_static:
             raise DataError("it is a static topic: its queues are logical and do not follow single brokers")
         super().__init__(route.topic, (), (route,))
@@ -373,7 +373,7 @@ class GroupSubject(Subject[GroupOutcome]):
         if limit.name in ("movedOnConsumerLoss", "movedOnBrokerLoss"):
             lost = bool(effect.places), bool(effect.brokers)
             if lost != ((True, False) if limit.name == "movedOnConsumerLoss" else (False, True)):
-                return Measured(apart="it is about other losses")
+                return Measured(apart="it covers other losses")
             return Measured(outcome.moved / outcome.queues if outcome.queues else 0.0)
         return measure_group(limit, self.group_after(effect))
 

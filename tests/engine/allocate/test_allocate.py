@@ -100,16 +100,16 @@ def test_what_cannot_be_meant_or_would_be_too_large_is_refused() -> None:
         allocate("AVGE", queues(1), ["a"])
     assert (raised.value.hint or "").startswith("did you mean AVG")
     assert allocate("PIN-" * 16 + "AVG", queues(2), ["x@1"], hosts=["x"])["x@1"]
-    with pytest.raises(UsageError, match=r"strategy PIN-PIN-.*: more than 16 strategies around another"):
+    with pytest.raises(UsageError, match=r"strategy PIN-PIN-.*: more than 16 nested strategies"):
         allocate("PIN-" * 2000 + "AVG", queues(2), ["x@1"], hosts=["x"])
-    with pytest.raises(UsageError, match="the pattern 'x' says no zone"):
+    with pytest.raises(UsageError, match="the pattern 'x' does not mark the zone"):
         allocate("MACHINE_ROOM_NEARBY", queues(2), ["x"], broker_zones="(.*)", client_zones="x")
     members = [f"c{number}" for number in range(12)]
     with pytest.raises(
         UsageError, match=r"--strategy-option virtual-nodes=83334: 12 consumers would have 1000008 entries"
     ) as raised:
         allocate("CONSISTENT_HASH", queues(4), members, virtual_nodes=83_334)
-    assert raised.value.hint == "for so many consumers, at most --strategy-option virtual-nodes=83333"
+    assert raised.value.hint == "with so many consumers, pass at most --strategy-option virtual-nodes=83333"
     with pytest.raises(UsageError, match="entries on the ring"):
         allocate_for("c0", "PIN-CONSISTENT_HASH", queues(4), members, virtual_nodes=10**6, hosts=["c0", "c1"])
     assert allocate("AVG", queues(4), members, virtual_nodes=10**6)["c0"]
@@ -118,10 +118,10 @@ def test_what_cannot_be_meant_or_would_be_too_large_is_refused() -> None:
 ZONES = Settings(broker_zones="(.)", client_zones="(.)")
 PIN = Settings(hosts=frozenset({"h"}))
 BLOCKS = ("0..2 of consumer 0", "3..5 of consumer 1", "6..7 of consumer 2")
-SECOND = "goes to consumer 1, the second process with the id x, which takes the first one's"
-SECOND_BLOCK = "consumer 1, the second process with the id x, which takes the first one's block"
+SECOND = "goes to consumer 1, the second process with the ID x, which takes the share of the first one"
+SECOND_BLOCK = "consumer 1, the second process with the ID x, which takes the block of the first one"
 BEHIND = "consumer 1 of 2 (counted from 0), and only 1 queues"
-OWN, SHARED = "zone p has consumers of its own", "zone q has no consumer, all share it"
+OWN, SHARED = "zone p has consumers of its own", "zone q has no consumer, so all consumers share it"
 
 
 @every_case(("strategy", "mqs", "ids", "settings", "reasons"), [
@@ -136,8 +136,8 @@ OWN, SHARED = "zone p has consumers of its own", "zone q has no consumer, all sh
         Settings(consumer_idcs=frozenset({"r", "s"})),
         [
             *(f"queue {n} of the listed rooms is in block {n // 3} of 3 queues" for n in range(9)),
-            "queue 9 of the listed rooms is left over, for consumer 0",
-            "queue 10 of the listed rooms is left over, for consumer 1",
+            "queue 9 of the listed rooms is part of the remainder, for consumer 0",
+            "queue 10 of the listed rooms is part of the remainder, for consumer 1",
             "the broker's name is not ROOM@NAME",
             "room t is not listed",
         ],
@@ -165,7 +165,7 @@ OWN, SHARED = "zone p has consumers of its own", "zone q has no consumer, all sh
     ),
     ("CONSISTENT_HASH", queues(3, "a")[2:], "x y", Settings(virtual_nodes=0), ["hash 3766250058, and the ring is empty"]),
     ("CONFIG", queues(1), "x y", Settings(config=[]), ["by configuration"]),
-    ("PIN_OVER_ALL", queues(3), "x y", Settings(hosts=frozenset({"x"})), [*(f"among all 2 consumers: queue {n} is in block 0..1 of consumer 0" for n in (0, 1)), "among all 2 consumers: queue 2 is in block 2..2 of consumer 1; y is not on a chosen machine, and takes nothing"]),
+    ("PIN_OVER_ALL", queues(3), "x y", Settings(hosts=frozenset({"x"})), [*(f"among all 2 consumers: queue {n} is in block 0..1 of consumer 0" for n in (0, 1)), "among all 2 consumers: queue 2 is in block 2..2 of consumer 1; y is not on a chosen machine, so it takes nothing"]),
 ])  # fmt: skip
 def test_each_queue_has_its_reason(
     strategy: str, mqs: list[MessageQueue], ids: str, settings: Settings, reasons: list[str]

@@ -65,8 +65,8 @@ def test_a_member_behind_one_whose_client_throws_has_its_share() -> None:
 
 
 @every_case(("ids", "strategy", "settings", "error", "hint"), [
-    ("x x", "MACHINE_ROOM_NEARBY", Settings(broker_zones={}), "topic T: Machine room is null", "say with --strategy"),
-    ("x", "MACHINE_ROOM_NEARBY", Settings(), "machineRoomResolver is null", "say with --strategy-option broker-zone"),
+    ("x x", "MACHINE_ROOM_NEARBY", Settings(broker_zones={}), "topic T: Machine room is null", "pass the settings of MACHINE_ROOM"),
+    ("x", "MACHINE_ROOM_NEARBY", Settings(), "machineRoomResolver is null", "pass the settings of MACHINE_ROOM_NEARBY"),
     ("x", "CONSISTENT_HASH", Settings(virtual_nodes=-1), "illegal virtualNodeCnt :-1", "CONSISTENT_HASH cannot run"),
 ])  # fmt: skip
 def test_no_assignment_if_all_clients_throw(ids: str, strategy: str, settings: Settings, error: str, hint: str) -> None:
@@ -121,7 +121,7 @@ def test_a_member_without_queues_has_a_reason_for_each_topic() -> None:
     assert why_idle("b", assignments[1:2]) == too_few
     assert why_idle("b", assignments) == (
         f"U: {NO_QUEUE}; T, V: {too_few}; "
-        "W: this consumer does not subscribe to the topic, so that its share stays unassigned"
+        "W: this consumer does not subscribe to the topic, so its share stays unassigned"
     )
 
 
@@ -229,7 +229,7 @@ def test_a_retry_topic_is_pulled_whatever_the_mode_is(listed: tuple[str, ...], n
 def test_brokers_have_two_strategies(strategy: str) -> None:
     asked = brokers.AskedBroker("broker-a", ("x", "y"), "POP", 0)
     assert brokers.query_assignment(asked, strategy, "T", queues(4), ["x", "y"]) == {"x": None, "y": None}
-    with pytest.raises(UsageError, match="brokers have AVG and AVG_BY_CIRCLE only"):
+    with pytest.raises(UsageError, match="brokers have only AVG and AVG_BY_CIRCLE"):
         assign_pop(strategy, queues(1), ["x"], 1)
 
 
@@ -344,10 +344,10 @@ def test_an_answer_that_is_not_the_predicted_one_is_shown_and_found() -> None:
     assert [(each.client_id, each.queues_answered) for each in one.mismatches][1] == ("y", None)
     mismatch, missing = brokers.assignment_findings(asked, 4)
     assert mismatch.message == (
-        "2 of 2 answers of brokers differ from the prediction; first a for x, topic T: answered a:0, predicted a:0, a:1"
+        "2 of 2 answers of brokers differ from the prediction; the first is a for x, topic T: answered a:0, predicted a:0, a:1"
     )
     assert mismatch.consumers == ("x", "y")
-    assert missing.message == "what brokers assign: 2 questions of 4 without an answer"
+    assert missing.message == "assignments by brokers: 2 requests of 4 without an answer"
 
 
 def test_by_pop_any_share_that_brokers_have_may_be_the_one() -> None:
@@ -392,7 +392,7 @@ def test_queues_without_an_owner_with_several_or_with_another_than_predicted_are
         (found,) = detect.mismatch_findings(predicted, "AVG", group("a b c", owners=own).queues)
         assert found.consumers == who
     assert found.message == (
-        "observed owners of 1 of 1 queue differ from what AVG predicts; first x:2 of T: observed no owner, predicted c"
+        "observed owners of 1 of 1 queue differ from the prediction of AVG; the first is x:2 of T: observed no owner, predicted c"
     )
 
 
@@ -417,7 +417,7 @@ def test_pop_is_what_members_report_or_what_brokers_have_for_those_who_do_not_re
 
 
 def test_a_group_that_pulls_nothing_does_not_rebalance() -> None:
-    rest = "by POP: several consumers may take messages from one queue, none owns it"
+    rest = "by POP: several consumers may take messages from one queue, and none owns it"
     some = replace(group("a"), topics=("U", "T"), reports=reports(a=(False, "T U V")))
     for popped, start in (
         (group("a", consume_type="CONSUME_POP"), "group g consumes "),
@@ -433,7 +433,7 @@ def test_a_group_that_pulls_nothing_does_not_rebalance() -> None:
 @every_case(("seen", "words"), [
     (group("a", message_model="BROADCASTING"), "is BROADCASTING: every consumer reads every queue"),
     (group("host@124@1@abc12z host@123@0@abc12z"), r"look like gRPC clients \(host@123@0@abc12z\)"),
-    (ConsumerGroup("g", HERE), "the consumers of group g are not in a test"),
+    (ConsumerGroup("g", HERE), "a test does not report the consumers of group g"),
 ])  # fmt: skip
 def test_a_group_whose_clients_own_no_queues_gets_no_plan(seen: ConsumerGroup, words: str) -> None:
     with pytest.raises(DataError, match=words):
@@ -459,7 +459,7 @@ def test_new_consumers_are_assigned_as_most_are(ids: str, expected: tuple[bool, 
     assert consumers.assigned_by_broker(asking, tuple(ids)) == expected
 
 
-ASK = "--proxy HOST:8080, a Proxy's remoting port, lists the consumers behind it (for a file: in fetch-routes)"
+ASK = "to list a Proxy's consumers, pass its remoting port, --proxy HOST:8080 (for a file, to fetch-routes)"
 
 
 def unlisted(age_s: float | None = None, **known: Any) -> ConsumerGroup:
@@ -469,8 +469,8 @@ def unlisted(age_s: float | None = None, **known: Any) -> ConsumerGroup:
 
 
 @every_case(("seen", "evidence"), [
-    (unlisted(polling_num=2), "2 receive requests of it wait there"),
-    (unlisted(polling_num=1, consume_tps=3.0), "1 receive request of it waits there"),
+    (unlisted(polling_num=2), "2 receive requests of the group wait there"),
+    (unlisted(polling_num=1, consume_tps=3.0), "1 receive request of the group waits there"),
     (unlisted(consume_tps=2.56, polling_num=0), "they gave it 2.56 messages per second over the last minute"),
     (unlisted(-2), "it has read a message that was stored 0 s before"),
     (unlisted(30.52), "it has read a message that was stored 31 s before"),
@@ -503,7 +503,7 @@ def test_nobody_is_offline_who_may_be_behind_a_proxy() -> None:
     )
     either = "no consumer of group g is visible{}: it is offline, or behind a Proxy"
     asked = unlisted(polling_num=0, proxies=(empty,))
-    no_request = either.format(", no receive request of it waits at a broker")
+    no_request = either.format(", and no broker holds a receive request of it")
     for seen, message, hint in (
         (unlisted(polling_num=0), no_request, f"try; {ASK}"),
         (unlisted(), either.format(""), f"try; {ASK}"),
@@ -516,7 +516,7 @@ def test_nobody_is_offline_who_may_be_behind_a_proxy() -> None:
     assert [consumers.is_surely_offline(each) for each in (asked, unlisted(), both)] == [True, False, False]
     with pytest.raises(DataError) as raised:
         consumers.must_be_listed(unlisted(polling_num=2, proxies=(empty,)))
-    assert raised.value.hint == "give each Proxy with --proxy; Proxy p:1 lists no consumer of it"
+    assert raised.value.hint == "pass each Proxy with --proxy; Proxy p:1 lists no consumer of the group"
 
 
 @every_case(("seen", "codes"), [
@@ -594,7 +594,7 @@ def test_a_class_or_settings_that_only_the_application_knows_are_not_guessed() -
         seen = group("a b", reports={"a": AVG, "b": java_class})
         run = detect.detect_strategy(None, seen, [route(x=4)], Members(("a", "b"), "AVG")).run_by_members
         detect.must_be_set(run, known)
-        with pytest.raises(DataError, match=f"whose settings are not known \\({options} says them"):
+        with pytest.raises(DataError, match=f"but its settings are unknown \\(pass {options}"):
             detect.must_be_set(run, Settings())
 
 
@@ -681,5 +681,5 @@ def test_several_libraries_are_as_grave_as_what_they_make_of_the_queues() -> Non
     assert [each.severity for each in (good, bad)] == [INFO, WARNING]
     assert {(each.code, each.consumers) for each in (good, bad)} == {("mixed-sdks", ("b",))}
     assert bad.message.endswith("1 queue unassigned and 2 with duplicate owners, as predicted")
-    assert good.message.endswith("each queue has one owner all the same")
+    assert good.message.endswith("each queue still has one owner")
     assert list(consumers.mixed_finding(found, "ac", unassigned=1, several=0)) == []

@@ -212,7 +212,7 @@ def test_an_offset_that_went_back_is_found_by_the_rule_of_a_diagnosis() -> None:
     assert finding.remedy.startswith("If you did not reset the offsets")
     (found,) = diff_findings(diff)
     assert (found.code, found.severity) == ("offset-rewound", "warning")
-    assert found.message == "the offsets of 1 queue of group g went back: messages from there on are redelivered"
+    assert found.message == "the offsets of 1 queue of group g went back: messages from that offset on are redelivered"
 
 
 def test_an_offset_that_went_back_while_owners_change_or_for_a_cause_is_still_reported() -> None:

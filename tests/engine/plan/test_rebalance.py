@@ -259,7 +259,7 @@ def test_members_are_replaced_removed_added_and_scaled(members: str, changes: Ch
 
 
 TWICE = "the changes contradict each other"
-SCALED = "--scale-to says how many consumers there are in the end, and a number in --add or --remove another"
+SCALED = "--scale-to sets the final number of consumers, but a count in --add or --remove changes it"
 
 
 @every_case(("changes", "problem"), [
@@ -297,7 +297,7 @@ def test_a_lost_broker_is_lost_to_the_topics_that_it_has() -> None:
         with pytest.raises((DataError, UsageError)) as raised:
             change_routes([route(topic, a=1, b=1) for topic in topics.split()], Changes(remove_brokers=("a", "c")))
         assert raised.value.message == f"--remove-broker c: {named} no such broker"
-        assert raised.value.hint == "there are the brokers a, b"
+        assert raised.value.hint == "known brokers: a, b"
 
 
 @every_case(("before", "changes", "after"), [

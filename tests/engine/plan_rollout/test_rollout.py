@@ -127,18 +127,18 @@ def test_with_long_pauses_the_simulation_has_the_overlap_of_the_stages(orderly: 
 def test_where_strategies_must_overlap_the_plan_says_so_and_what_all_at_once_would_do() -> None:
     plan = rolled("a b c d", to="AVG_BY_CIRCLE")
     assert message(plan, "mixed-strategies") == (
-        "no order with 1 consumer at a time, each back before the next goes down, prevents it: "
+        "no order with 1 consumer at a time, each back before the next one stops, prevents this: "
         "while some consumers run AVG and others AVG_BY_CIRCLE, queues are "
-        f"unassigned or have duplicate owners; the best choice has {plan.misassigned} over its 3 mixed stages at rest, the least is {plan.misassigned}"
+        f"unassigned or have duplicate owners; the best choice has {plan.misassigned} such queues in its 3 mixed stages at rest, the minimum is {plan.misassigned}"
     )
     compared = plan.choices[-1]
     assert (compared.order_name, compared.at_once, compared.best) == ("all at once", 4, False)
     assert compared.figures.longest_gap_ms.p95 * 1000 == pytest.approx(16 * SECOND_US, abs=SECOND_US)
     assert hurt_ms(compared) < hurt_ms(plan.choices[0])
     said = message(plan, "all-at-once")
-    assert "a restart of all 4 at once has no mixed stage: queues then have a gap of 16s" in said
+    assert "a restart of all 4 at once has no mixed stage, but then queues have a gap of 16s" in said
     best = round(hurt_ms(plan.choices[0]) / 1000)
-    assert re.search(rf", against {best}(\.\d+)?s of the best choice$", said)
+    assert re.search(rf"\({best}(\.\d+)?s for the best choice\)$", said)
 
 
 def test_a_group_whose_last_member_is_down_before_the_first_is_back_is_never_mixed() -> None:
@@ -165,7 +165,7 @@ def test_a_restart_is_not_blamed_for_queues_that_are_badly_owned_anyway(
 ) -> None:
     plan = rolled("", *routes, members=members, orderly=orderly, trials=2)
     found = [each.message for each in plan.meta.findings if each.code == "badly-owned-anyway"]
-    said = f"{queues} unassigned or with duplicate owners before and after the restart; the times of each choice count them"
+    said = f"{queues} unassigned or with duplicate owners before and after the restart; the times of each choice include them"
     assert found == ([] if queues is None else [said])
 
 
@@ -173,9 +173,9 @@ def test_a_plan_warns_of_a_group_that_stays_mixed_and_of_a_short_pause() -> None
     plan = rolled("a b c", to="AVG_BY_CIRCLE", restart=["c"])
     assert plan.members == ("c",)
     assert plan.stages == ()
-    assert message(plan, "stays-mixed").startswith("consumers that keep their strategy: 2; the group stays mixed, ")
+    assert message(plan, "stays-mixed").startswith("consumers that keep their strategy: 2; so the group stays mixed: ")
     plan = rolled("a b c", pauses=[5, 10, 15], down=15)
-    text = "consumers are down for 15s: with a pause of 5s and 10s the next goes before the last is back"
+    text = "consumers are down for 15s: with a pause of 5s and 10s, the next consumer stops before the previous one is back"
     assert message(plan, "several-away") == text
 
 
@@ -251,19 +251,19 @@ def overlapping(*, anyway: int, bound: int, end: tuple[int, int] = (0, 0)) -> Ov
     return Overlaps(("a", "b", "c"), lambda changed: end if changed == 0b111 else (9, 9), None, 1, anyway, bound)
 
 
-ONE_AT_A_TIME = "no order with 1 consumer at a time, each back before the next goes down, prevents it: "
-IN_PAIRS = "no order with 2 consumers at a time, each back before the next goes down, prevents it: "
+ONE_AT_A_TIME = "no order with 1 consumer at a time, each back before the next one stops, prevents this: "
+IN_PAIRS = "no order with 2 consumers at a time, each back before the next one stops, prevents this: "
 
 
 @every_case(("at_once", "bound", "least", "proven", "claim"), [
-    (1, 5, None, ONE_AT_A_TIME, "the least is 3 or more"),
-    (1, 3, None, ONE_AT_A_TIME, "the least is 1 or more"),
+    (1, 5, None, ONE_AT_A_TIME, "the minimum is 3 or more"),
+    (1, 3, None, ONE_AT_A_TIME, "the minimum is 1 or more"),
     (1, 2, None, "", "another order may have fewer"),
     (2, 5, None, "", "another order may have fewer"),
-    (1, 3, LeastOverlap(("a", "b", "c"), 5, is_least=True), ONE_AT_A_TIME, "the least is 3"),
-    (2, 3, LeastOverlap(("a", "b", "c"), 3, is_least=True), IN_PAIRS, "the least is 1"),
-    (1, 3, LeastOverlap(("a", "b", "c"), 5, is_least=False), ONE_AT_A_TIME, "the least is 1 or more"),
-    (1, 2, LeastOverlap(("a", "b", "c"), 2, is_least=True), "", "the least is 0"),
+    (1, 3, LeastOverlap(("a", "b", "c"), 5, is_least=True), ONE_AT_A_TIME, "the minimum is 3"),
+    (2, 3, LeastOverlap(("a", "b", "c"), 3, is_least=True), IN_PAIRS, "the minimum is 1"),
+    (1, 3, LeastOverlap(("a", "b", "c"), 5, is_least=False), ONE_AT_A_TIME, "the minimum is 1 or more"),
+    (1, 2, LeastOverlap(("a", "b", "c"), 2, is_least=True), "", "the minimum is 0"),
 ])  # fmt: skip
 def test_only_a_proven_least_is_claimed(
     at_once: int, bound: int, least: LeastOverlap | None, proven: str, claim: str
@@ -271,24 +271,24 @@ def test_only_a_proven_least_is_claimed(
     """One queue is badly owned anyway, in each of two stages: two of six, and of every total."""
     best, known = replace(choice("a"), at_once=at_once), overlapping(anyway=1, bound=bound)
     mixed = "while some consumers run AVG and others AVG_BY_CIRCLE, queues are unassigned"
-    rest = f"; the best choice has 4 over its 2 mixed stages at rest, {claim}"
+    rest = f"; the best choice has 4 such queues in its 2 mixed stages at rest, {claim}"
     found = said(best, known=known, least=least)
     assert found["mixed-strategies"] == f"{proven}{mixed} or have duplicate owners{rest}"
     assert "all-at-once" not in found
     assert said(best, known=known, least=least, orderly=True)["mixed-strategies"] == f"{proven}{mixed}{rest}"
     assert found["badly-owned-anyway"] == (
-        "1 queue is unassigned or with duplicate owners before, during and after the change; each stage counts them"
+        "1 queue is unassigned or with duplicate owners before, during and after the change; each stage includes them"
     )
 
 
 @every_case(("asked", "error"), [
-    ({"client_ids": "a a b"}, "2 processes share the client ID a: the restart of one looks like that of another"),
-    ({"scenario": GroupScenario(broadcasting=True)}, "the group is BROADCASTING: every consumer reads every queue, nothing is rebalanced"),
-    ({"to": "AVG"}, "a runs AVG already"),
-    ({"to": "AVG", "restart": ["c", "b"]}, "b runs AVG already"),
-    ({"to": "CONFIG", "restart": ["c", "b"], "members": Members(("a", "b", "c"), "AVG", strategy_of={"b": "CONFIG"})}, "b runs CONFIG already"),
-    ({"pauses": range(1, 14)}, "13 pauses with 1 numbers at once: no more than 12 combinations are tried"),
-    ({"pauses": range(1, 5), "at_once": [1, 2, 3, 4]}, "4 pauses with 4 numbers at once: no more than 12 combinations are tried"),
+    ({"client_ids": "a a b"}, "2 processes share the client ID a: rmqlb cannot tell their restarts apart"),
+    ({"scenario": GroupScenario(broadcasting=True)}, "the group is BROADCASTING: every consumer reads every queue, so nothing is rebalanced"),
+    ({"to": "AVG"}, "a already runs AVG"),
+    ({"to": "AVG", "restart": ["c", "b"]}, "b already runs AVG"),
+    ({"to": "CONFIG", "restart": ["c", "b"], "members": Members(("a", "b", "c"), "AVG", strategy_of={"b": "CONFIG"})}, "b already runs CONFIG"),
+    ({"pauses": range(1, 14)}, "13 pauses with 1 batch sizes: rmqlb tries at most 12 combinations"),
+    ({"pauses": range(1, 5), "at_once": [1, 2, 3, 4]}, "4 pauses with 4 batch sizes: rmqlb tries at most 12 combinations"),
     ({"order": ["a", "b"]}, "the order lacks c"),
     ({"order": ["b"]}, "the order lacks a"),
     ({"order": ["a", "b", "c", "d"]}, "the order names d, which does not restart"),
@@ -319,7 +319,7 @@ def test_a_large_group_is_searched_in_part(cost: int, choices: int, trials_: int
     (first, *_) = plan.choices
     assert (len(plan.choices), first.trials, first.restarts) == (choices, trials_, restarts)
     assert message(plan, "searched-in-part").startswith(
-        f"searched {choices} of 4 orders and pauses, in {trials_} of 3 trials each, with {restarts} of 12 restarts"
+        f"searched {choices} of 4 orders and pauses, with {trials_} of 3 trials each, with {restarts} of 12 restarts"
     )
     assert (len(first.order), first.takes_ms is not None) == (12, True)
     assert (f"(in {restarts} of 12 restarts)" in rollout_report(plan).facts[0]) is (restarts < 12)
@@ -423,7 +423,7 @@ def test_a_group_too_large_for_all_orders_is_put_in_a_good_one_and_says_so() -> 
 def test_a_strategy_that_throws_for_one_consumer_cannot_be_planned() -> None:
     settings = Settings(inner="CONFIG", broker_zones={"a": "z"}, client_zones={"near": "z", "far": "y"})
     rollout = rollout_model(Members(("near", "far"), "AVG", settings), None, "MACHINE_ROOM_NEARBY", {})
-    with pytest.raises(DataError, match="topic T: under MACHINE_ROOM_NEARBY the client of near throws"):
+    with pytest.raises(DataError, match="topic T: under MACHINE_ROOM_NEARBY the client of near fails"):
         overlaps(rollout, [route(a=1)], orderly=False)
 
 

@@ -158,7 +158,7 @@ def test_on_the_way_of_any_change(a: tuple[int, int, int], b: tuple[int, int, in
     (TopicRequest(drain_brokers=("x",)), DataError, "--drain-broker x: topic T has no such broker"),
     (TopicRequest(drain_brokers=("a",)), UsageError, "topic T would have no queue left"),
     (TopicRequest(drain_brokers=("a",), add_brokers=(NewBroker("a"),)), UsageError, "broker a is added and drained"),
-    (MOVE, DataError, "no broker of that cluster is in the source"),
+    (MOVE, DataError, "the source has no broker of that cluster"),
 ])  # fmt: skip
 def test_what_cannot_be_is_refused(request_: TopicRequest, error: type[Exception], problem: str) -> None:
     with pytest.raises(error, match=problem):

@@ -189,8 +189,8 @@ def test_limits_need_work_and_lag() -> None:
     topic = route(a=4)
     for limits, more, problem in (
         ({"outage_ms": 1.0}, {"work": even(topic, 1.0)}, "outage_ms and catch_up_ms need each other"),
-        (AFTER_30M, {}, "a time to catch up needs work: how long listeners consume what comes into each queue"),
-        ({"drain_in_ms": 1.0}, {"work": even(topic, 1.0)}, "drain_in_ms needs the present lag of each queue"),
+        (AFTER_30M, {}, "a catch-up time needs work: the time that listeners need for the inflow of each queue"),
+        ({"drain_in_ms": 1.0}, {"work": even(topic, 1.0)}, "drain_in_ms needs the current lag of each queue"),
     ):
         with pytest.raises(UsageError, match=problem):
             sized(topic, limits=dict(limits), **more)
