@@ -22,7 +22,7 @@ class PlanOptions(PageOptions, ChangeOptions, PopOptions, GroupsOptions):
     rates: Texts = setting("rate")
     rates_since: Text = setting("earlier", stdin="-")
     consume_time: str = setting("consume-time")
-    consume_threads: int = setting("consume-threads")
+    consume_threads: int | None = setting("consume-threads")
     fail_on: Texts = written("CONDITION", "Exit 3 if a condition holds: 'idle>0', 'moved>50%'; repeatable.")
     timeline: bool = written.flag("Also simulate the change and draw its timeline.", for_verb=False)
     changed: bool = written.flag("Show only queues that change.", for_verb=False)
@@ -63,7 +63,6 @@ def _with_timeline(report: "Report", found: "RebalancePlan | PlanOfGroups", opti
 
     from rmqlb.model.plan import RebalancePlan
     from rmqlb.model.simulate_rebalance import RebalanceResult
-    from rmqlb.verbs.amounts import spacing
     from rmqlb.verbs.parse import texts_of
     from rmqlb.verbs.simulate_rebalance import simulate_rebalance
     from rmqlb.views.lag import lag_section
@@ -72,12 +71,10 @@ def _with_timeline(report: "Report", found: "RebalancePlan | PlanOfGroups", opti
 
     names = texts_of(options.strategy)
     compares = len(names) > 1 or any(name.lower() == "all" for name in names)
-    others = ["pop_share", "explain", "fail_on", "strategy"]
-    if options.rates_since == "-" or spacing(options.rates_since) is not None:
-        others.append("rates_since")  # stdin is read, or both samples are taken
+    others = ["pop_share", "explain", "fail_on", "strategy", "rates_since"]
     arguments = {name: value for name, value in options.arguments().items() if name not in others}
-    strategy = None if compares else next(iter(names), None)
-    simulated = simulate_rebalance(found.meta.snapshot, strategy=strategy, **arguments)
+    arguments |= {"strategy": None if compares else next(iter(names), None), "rates_since": found.meta.made_from}
+    simulated = simulate_rebalance(found.meta.snapshot, **arguments)
     if not isinstance(simulated, RebalanceResult):
         raise UsageError("--timeline needs one group", hint="name a group with --group", code="which-group")
     if not isinstance(found, RebalancePlan) or found.convergence is None:

@@ -31,7 +31,7 @@ class RebalanceOptions(PictureOptions, ChangeOptions, MemberOptions, GroupsOptio
     all_new: bool = setting("all-new")
     broadcasting: bool = setting("broadcasting")
     change_at: str = setting("change-at")
-    consume_threads: int = setting("consume-threads")
+    consume_threads: int | None = setting("consume-threads")
     trial: str = setting("trial")
     fail_on: Texts = written(
         "CONDITION", "Exit 3 if a condition holds: 'longest-gap-ms>5000'. With --trials, p95 decides; repeatable."

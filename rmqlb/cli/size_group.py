@@ -40,7 +40,7 @@ class SizeOptions(SettingsOptions, RateOptions, SomeGroupsOnTopics):
         "consumers report, or as their queues show.",
     )
     consume_time: Text = _work("TIME", "Processing time per message; default: as reported.")
-    consume_threads: int = setting("consume-threads")
+    consume_threads: int | None = setting("consume-threads")
     orderly: bool = setting("orderly")
     id_sets: str = setting("id-sets")
     id_share: str = setting("id-share")
@@ -53,7 +53,7 @@ class SizeOptions(SettingsOptions, RateOptions, SomeGroupsOnTopics):
 
         sizes = given(span, self.sizes, "--sizes", MOST_SIZE)
         of_verb = ("group", "topics", "include_retry", "sdk", "strategies", "strategy_options", "fail_on")
-        names = (*of_verb, *RateOptions.fields)
+        names = (*of_verb, "consume_threads", *RateOptions.fields)
         return {name: value for name, value in super().arguments().items() if name in names} | {
             "question": self._question(sizes),
             "sizes": sizes,
@@ -98,7 +98,6 @@ class SizeOptions(SettingsOptions, RateOptions, SomeGroupsOnTopics):
                 share=read_setting("id-share", share, self.id_share),
             ),
             queues_per_broker=given(span, self.queues_per_broker, "--queues-per-broker", MOST_QUEUES_PER_BROKER),
-            threads=self.consume_threads,
             orderly=self.orderly,
             trials=read_setting("id-sets", count, self.id_sets, most=MOST_ID_TRIALS),
             seed=self.seed,

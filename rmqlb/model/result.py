@@ -114,7 +114,7 @@ class Meta(Struct, frozen=True):
 
     snapshot: Annotated[ClusterSnapshot, "the snapshot that the result is made from"]
     findings: Annotated[tuple[Finding, ...], "on that snapshot and on its groups"] = ()
-    made_from: Annotated[Any, "what the engine found, for pictures and CI reports"] = None
+    made_from: Annotated[Any, "what the engine found or took, for pictures and CI reports"] = None
 
 
 class Result(Struct, frozen=True, rename="camel", dict=True):

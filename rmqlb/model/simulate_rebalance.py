@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import inf
 from typing import TYPE_CHECKING, Annotated, Generic, Literal, TypeVar, get_type_hints
 
 from msgspec import Struct, defstruct, field
@@ -106,6 +107,10 @@ class LagCurve(Struct, frozen=True, rename="camel"):
     gone_ms: Annotated[float | None, "time from which there is no lag; null is never"]
     growth_per_second: Annotated[float, "messages per second after the last point"]
 
+    @property
+    def lasts_ms(self) -> float:
+        return inf if self.gone_ms is None else self.gone_ms
+
     def most(self, from_ms: float, to_ms: float) -> float:
         """The most messages within a span of time."""
         inside = (point.messages for point in self.points if from_ms <= point.at_ms < to_ms)
@@ -132,6 +137,15 @@ class LagOverTime(Struct, frozen=True, rename="camel"):
     group: Annotated[LagCurve, "of all queues together"]
     queues: Annotated[tuple[QueueLag, ...], "queue by queue, in the clients' order"]
     consume_threads: Annotated[int, "of each consumer"]
+
+    def figures(self, first_ms: float) -> dict[str, float | None]:
+        """The figures of `FiguresOf` for lag, from the first event on."""
+        peak, gone_ms = self.group.peak, self.group.gone_ms
+        return {
+            "peak_lag": None if peak is None else round(peak.messages),
+            "lag_gone_ms": None if gone_ms is None else round(max(gone_ms - first_ms, 0), 3),
+            "queues_never_drained": sum(each.lag.gone_ms is None for each in self.queues),
+        }
 
 
 class Step(Struct, frozen=True, rename="camel"):
@@ -167,6 +181,9 @@ class FiguresOf(Struct, Generic[_Time, _Count], frozen=True, rename="camel"):
     queues_unread_at_end: Annotated[_Count, "queues that no consumer reads at the end, for any reason"]
     taken: Annotated[_Count, "how often a queue was taken"]
     rebalances: Annotated[_Count, "how often consumers rebalanced"]
+    peak_lag: Annotated[_Count | None, "most messages of lag; null if it grows without end, or is unknown"] = None
+    lag_gone_ms: Annotated[_Time | None, "first event until there is no lag; null if never, or unknown"] = None
+    queues_never_drained: Annotated[_Count | None, "queues with a lag that is never gone; null if unknown"] = None
 
 
 class GroupFigures(FiguresOf[float, int], frozen=True, rename="camel"):

@@ -184,6 +184,7 @@ class GroupSize(Result, frozen=True):
         Literal["counted", "drawn"], "counted, all were tried; drawn, some where afterLoss.exact is false"
     ]
     threads: Annotated[int | None, "consume threads of a consumer; null when no work is given"] = None
+    threads_reported: Annotated[bool, "that is the fewest that a consumer reports"] = False
     orderly: Annotated[bool, "a queue is consumed by one thread at a time"] = False
     sdk: Annotated[str, "the client library assumed for all consumers"] = "java"
     mixed_subscriptions: Annotated[bool, "current consumers read different topics; further ones read all"] = False

@@ -60,7 +60,8 @@ class DumpSource(NothingToAsk):
                 yield from iter(partial(file.read, _CHUNK), b"")
         except (OSError, ValueError) as error:
             problem = f"cannot read {self._where}: {getattr(error, 'strerror', None) or error}"
-            hint = "-s takes HOST:9876, a URL, a file, or - for stdin"
+            is_folder = os.path.isdir(self._path)
+            hint = "name a file in it" if is_folder else "-s takes HOST:9876, a URL, a file, or - for stdin"
             raise DocumentError(problem, hint=hint, code="cannot-read") from None
 
 

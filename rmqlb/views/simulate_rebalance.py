@@ -6,7 +6,6 @@ The first line is the verdict, problems first; bounds are called bounds, and unk
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
-from math import inf
 from operator import attrgetter
 
 from msgspec.structs import replace
@@ -15,7 +14,7 @@ from rmqlb.model import simulate_rebalance as model
 from rmqlb.model.group_scenario import CONSUME_FROM_LAST_OFFSET, TIMER_NAMES, Timers
 from rmqlb.model.message_queue import sort_client_ids
 from rmqlb.model.result import counted, messages, named, of_all
-from rmqlb.model.simulate_rebalance import GroupFigures, LagCurve, RebalanceResult
+from rmqlb.model.simulate_rebalance import GroupFigures, RebalanceResult
 from rmqlb.model.simulate_rebalance_of_groups import RebalanceResults, SimulationsSummary
 from rmqlb.model.simulate_send import SendResult
 from rmqlb.views.columns import NOT_THERE, QUEUE_COLUMNS, Cell, Column, columns_from, columns_of, rows_of
@@ -30,12 +29,17 @@ _MOST_IN_LEAD = 2  # events that the first line names
 _MOST_WINDOWS, _MOST_EVENTS, _MOST_CONSUMERS, _MOST_QUEUES, _MOST_STEPS, _MOST_PRODUCERS = 30, 20, 40, 40, 200, 20
 _MOST_LAGS = 10
 
-_TITLES = {"convergence_ms": "converged after", "unread_ms": "longest unread", "redelivered": "redelivered, at most"}
+_TITLES = {
+    "convergence_ms": "converged after",
+    "unread_ms": "longest unread",
+    "redelivered": "redelivered, at most",
+    "lag_gone_ms": "lag gone after",
+}
 FIGURES = tuple(
     (_TITLES.get(name) or name.removesuffix("_ms").replace("_", " "), name, key)
     for name, key in zip(GroupFigures.__struct_fields__, GroupFigures.__struct_encode_fields__, strict=True)
 )
-_UNSHOWN = {"convergence_ms": "not converged", "redelivered": "unknown"}
+_ENDLESS = {"peak_lag": "grows", "lag_gone_ms": "never"}
 
 
 def rebalance_report(found: RebalanceResult | RebalanceResults) -> Report:
@@ -217,12 +221,8 @@ def _lags(found: model.LagOverTime) -> Section:
         atStart=lambda each: round(each.lag.points[0].messages),
         peak=lambda each: each.lag.peak and round(each.lag.peak.messages),
     )
-    brief = worst([_lag_badness(each.lag) for each in found.queues], _MOST_LAGS)
+    brief = worst([each.lag.lasts_ms for each in found.queues], _MOST_LAGS)
     return section_of("lag", "lag by queue", (*QUEUE_COLUMNS, *columns), found.queues, heads=3, brief=brief)
-
-
-def _lag_badness(lag: LagCurve) -> float:
-    return inf if lag.gone_ms is None else lag.gone_ms if lag.peak is not None and lag.peak.messages else 0.0
 
 
 class Window(model.OfQueue, frozen=True):
@@ -371,7 +371,7 @@ def _figures(found: RebalanceResult) -> Section:
     """CSV has each figure as a text and as a number."""
     columns = columns_from("figure= shown=value name/hidden value:number/hidden")
     values = ((title, field, key, getattr(found.figures, field)) for title, field, key in FIGURES)
-    rows = tuple((title, _shown_figure(field, value), key, value) for title, field, key, value in values)
+    rows = tuple((title, _figure_text(field, _figure(found, field)), key, value) for title, field, key, value in values)
     return Section("summary", "summary", columns, rows, named_only=found.trials is not None, audience="scripts")
 
 
@@ -390,13 +390,19 @@ def _trials(trials: model.GroupTrials, *, screen: bool) -> Section:
         spread: model.FigureSpread | None = getattr(trials.figures, field)
         if spread is not None and (spread.max or not screen):
             values = (spread.p50, spread.p95, spread.max)
-            rows.append((name, *(_shown_figure(field, each) for each in values), spread.max_trial, key, *values))
+            rows.append((name, *(_figure_text(field, each) for each in values), spread.max_trial, key, *values))
     return Section("trials", title, columns, tuple(rows), heads=1, audience="screen" if screen else "scripts")
 
 
-def _shown_figure(field: str, value: float | None) -> str:
-    if value is None:
-        return _UNSHOWN[field]
+def _figure(found: RebalanceResult, field: str) -> Cell:
+    """A figure; one of a lag without end is a word."""
+    value: float | None = getattr(found.figures, field)
+    return _ENDLESS.get(field) if value is None and found.lag is not None else value
+
+
+def _figure_text(field: str, value: Cell) -> str:
+    if not isinstance(value, int | float):
+        return str(value or ("not converged" if field == "convergence_ms" else "unknown"))
     return duration(value) if field.endswith("_ms") else number(value)
 
 
@@ -451,10 +457,14 @@ def _overview(groups: Sequence[RebalanceResult]) -> Section:
     figures = columns_of(
         GroupFigures,
         "queuesWithOutage=in_outage longestOutageMs=outage longestGapMs=gap longestOverlapMs=overlap "
-        "unreadMs=waits_up_to redelivered=redelivered,_at_most convergenceMs=converged",
+        "unreadMs=waits_up_to redelivered=redelivered,_at_most convergenceMs=converged "
+        "peakLag=peak_lag lagGoneMs=lag_gone_after",
         path="figures",
+        hidden=() if any(each.lag for each in groups) else ("peakLag", "lagGoneMs"),
+        peakLag=lambda each: _figure(each, "peak_lag"),
+        lagGoneMs=lambda each: _figure(each, "lag_gone_ms"),
     )
-    folds = {"unreadMs": 2, "redelivered": 3, "convergenceMs": 1}
+    folds = {"unreadMs": 2, "redelivered": 3, "convergenceMs": 1, "peakLag": 2, "lagGoneMs": 1}
     columns = (
         *columns_from("status=:sign@gravity group queues:number", queues=lambda each: len(each.queues)),
         *(replace(column, fold=folds.get(column.key, 0)) for column in figures),

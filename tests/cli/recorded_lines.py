@@ -22,6 +22,8 @@ _PATHS = {
     "EXAMPLE": EXAMPLE, "SKEWED": SKEWED, "RECORDING": RECORDING, "POLICY": str(ROOT / "examples" / "policy.yaml"),
     "LATER": str(ROOT / "examples" / "cluster-later.json"), "FOUR_GROUPS": str(ROOT / "examples" / "four-groups.yaml"),
     "FAULTS": str(ROOT / "examples" / "faults.json"),
+    "NIGHT": str(ROOT / "examples" / "fleet" / "cluster=fleet-a" / "date=2026-11-21" / "snapshot.json"),
+    "NIGHT_BEFORE": str(ROOT / "examples" / "fleet" / "cluster=fleet-a" / "date=2026-11-20" / "snapshot.json"),
     "FAULTS_BEFORE": str(ROOT / "examples" / "faults-before.json"),
 }  # fmt: skip
 

@@ -127,7 +127,7 @@ def both(*line: str, code: int = ExitCode.OK) -> tuple[Any, Metrics]:
     ran = {form: run(*line, "-o", form) for form in ("json", "prometheus")}
     assert {each.code for each in ran.values()} == {code}
     found = read_metrics(ran["prometheus"].stdout)
-    return json.loads(ran["json"].stdout), {name.removeprefix("rocketmq_lb_"): own for name, own in found.items()}
+    return json.loads(ran["json"].stdout), {name.removeprefix("rmqlb_"): own for name, own in found.items()}
 
 
 def by(own: dict[Labels, float], *labels: str) -> dict[tuple[str | None, ...], float]:
@@ -162,10 +162,10 @@ def test_what_a_limit_could_not_measure_has_no_value() -> None:
     policy = "rules: [{name: r, groups: 'none-*', limits: {idle: 0}}, {name: s, topics: '*', limits: {minBrokers: 9}}]"
     ran = run("check", "-p", "-", "-s", EXAMPLE, "--today", "2026-11-21", "-o", "prometheus", stdin=policy)
     found = read_metrics(ran.stdout)
-    assert by(found["rocketmq_lb_check_not_passed"], "rule", "verdict")["r", "incomplete"] == 1
-    assert by(found["rocketmq_lb_check_not_passed"], "rule", "cluster").keys() == {("r", None), ("s", "DefaultCluster")}
-    assert by(found["rocketmq_lb_check_value"], "rule").keys() == {("s",)}
-    assert by(found["rocketmq_lb_check_bound"], "rule").keys() == {("s",)}
+    assert by(found["rmqlb_check_not_passed"], "rule", "verdict")["r", "incomplete"] == 1
+    assert by(found["rmqlb_check_not_passed"], "rule", "cluster").keys() == {("r", None), ("s", "DefaultCluster")}
+    assert by(found["rmqlb_check_value"], "rule").keys() == {("s",)}
+    assert by(found["rmqlb_check_bound"], "rule").keys() == {("s",)}
 
 
 def test_a_folder_may_hold_a_file_of_each_command() -> None:

@@ -19,7 +19,6 @@ from rmqlb.model.configuration import Setting, secret_place
 from rmqlb.model.result import Progress, no_progress
 from rmqlb.model.snapshot import ClusterSnapshot, Wanted, suggestion
 from rmqlb.sources.opening import Access
-from rmqlb.sources.source_text import is_live, shown_source
 from rmqlb.verbs import amounts
 from rmqlb.verbs.source import Earlier, TextReader, earlier
 from rmqlb.views.formats.text import visible
@@ -151,11 +150,7 @@ def ask(verb: Callable[..., Shown], reader: Reader, options: Options, **more: An
 
 def earlier_files(files: Sequence[str], reader: Reader) -> tuple[Earlier, ...]:
     """The snapshots that `--earlier` names (raises UsageError)."""
-    for file in files:
-        if is_live(file):
-            hint = "name a snapshot that fetch-routes wrote before"
-            raise UsageError(f"--earlier {shown_source(file)}: a running cluster has no earlier sample", hint=hint)
-    return tuple(Earlier(reader.of_file(file), file) for file in dict.fromkeys(files))
+    return tuple(Earlier(reader.of_file(file), file) for file in dict.fromkeys(files) if earlier(file))
 
 
 def keys_in(path: str, max_size: str) -> list[str]:

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, Literal
 
-from msgspec import Meta, Struct
+from msgspec import Meta
 from msgspec.structs import replace
 
 from rmqlb.engine.allocate import check_settings
@@ -28,7 +28,7 @@ from rmqlb.engine.rebalance.lag import lag_over_time
 from rmqlb.engine.rebalance.profile import consumer_profile_of
 from rmqlb.engine.rebalance.timelines import EventLog, timelines
 from rmqlb.errors import DataError, RmqlbError, UsageError
-from rmqlb.model.group import ConsumerType, QueueState, States
+from rmqlb.model.group import QueueState, States
 from rmqlb.model.group_scenario import CONSUME_FROM, SECOND_US, TIMER_NAMES, Event, EventKind, GroupScenario
 from rmqlb.model.limits import MOST_GROUP_TRIALS, SHORTEST_US, TrialNumber
 from rmqlb.model.message_queue import MessageQueue, sort_client_ids, sort_key
@@ -42,7 +42,6 @@ from rmqlb.model.simulate_rebalance import (
     FigureSpreads,
     GroupFigures,
     GroupTrials,
-    LagCurve,
     QueueRate,
     QueueTimeline,
     RebalanceResult,
@@ -197,8 +196,9 @@ _SPREADS = ("p95", "p50", "max")
 _STILL_OPEN = {
     **{f"{which}_{kind}_ms": f"queues_with_{kind}_at_end" for kind in BAD_STATES for which in ("longest", "total")},
     "unread_ms": "queues_unread_at_end",
+    **dict.fromkeys(("peak_lag", "lag_gone_ms"), "queues_never_drained"),
 }
-"""A length of time, and the count of queues whose length is not over at the end."""
+"""A figure, and the count of queues that may make the figure infinite: for them it is not over at the end."""
 
 
 def figures(
@@ -257,9 +257,11 @@ def try_on_group(condition: Condition, found: GroupFigures | GroupTrials) -> Tri
         endless = found.convergence_ms is None
         if condition.subject is not None:
             raise UsageError(f"{error}: [{spread}] needs many trials", hint="pass --trials N")
+    number = _number(getattr(figures, name), spread)
     if name != "convergence_ms":
         endless = name in _STILL_OPEN and bool(_number(getattr(figures, _STILL_OPEN[name]), "max"))
-    return _endless(condition) if endless else condition.try_on(_number(getattr(figures, name), spread))
+        endless &= name != "peak_lag" or number is None  # a lag that stays has a peak
+    return _endless(condition) if endless else condition.try_on(number)
 
 
 def try_on_rollout(condition: Condition, rollout: Rollout) -> TriedCondition:
@@ -371,8 +373,10 @@ class GroupSimulation:
     def run(self, trial: int = 0, *, explain: bool = False) -> RebalanceResult:
         env, clients, end_us = self._simulated(trial, explain=explain)
         queues = timelines(env.log, self._scenario, self._states, end_us, self._routes)
+        lag = lag_over_time(env.log, queues, self._scenario, self._states, end_us)
         profiles = ", ".join(dict.fromkeys(client.profile.name for client in clients))
         scenario, first_us = self._scenario, self._first_us
+        found = figures(queues, env.log, first_us, settled=env.has_settled(), broadcasting=scenario.broadcasting)
         return RebalanceResult(
             group=self._group,
             strategy=self._members.name,
@@ -380,11 +384,11 @@ class GroupSimulation:
             events=tuple(map(event_echo, self._events)),
             trial=trial,
             end_ms=milliseconds(end_us),
-            figures=figures(queues, env.log, first_us, settled=env.has_settled(), broadcasting=scenario.broadcasting),
+            figures=found if lag is None else replace(found, **lag.figures(milliseconds(first_us))),
             queues=queues,
             consumers=consumer_parts(queues, [client.client_id for client in clients]),
             steps=tuple(env.log.steps) if explain else None,
-            lag=lag_over_time(env.log, queues, scenario, self._states, end_us),
+            lag=lag,
         )
 
     def figures(self, trial: int) -> GroupFigures:
@@ -546,34 +550,15 @@ def _check(scenario: GroupScenario) -> None:
             raise UsageError(text, hint=hint, code="too-many-steps")
 
 
-class Work(Struct, frozen=True):
-    """The inflow of queues, and the time and the threads of their consumers."""
-
-    rates: Mapping[MessageQueue, float] = {}
-    consume_us: int = 0
-    threads: int = 20
-    orderly: bool = False
-
-
 _PLAN_TRIALS = 5
 _PLAN_PATIENCE_US = 180 * SECOND_US
 _LARGEST = 1000  # consumers × queues up to which the simulations for a plan take some 30 ms
 
 
 def convergence(
-    plan: RebalancePlan,
-    before: Side,
-    after: Side,
-    changes: Changes,
-    *,
-    states: States,
-    client_version: str,
-    consume_from: str,
-    consumer_type: ConsumerType = "push",
-    consumer_types: Mapping[str, ConsumerType] | None = None,
-    work: Work = Work(),  # noqa: B008 (it is frozen)
+    plan: RebalancePlan, before: Side, after: Side, changes: Changes, scenario: GroupScenario, states: States
 ) -> Convergence | None:
-    """The effect on consumers if a plan's change happens at one moment, over a few trials.
+    """The effect on consumers if a plan's change happens at one moment, over a few trials of a scenario.
 
     None if no event happens, no consumer is left, the strategy changes (which needs restarts one by one), or the group
     is large.
@@ -583,19 +568,8 @@ def convergence(
     size = max(end.consumers for end in ends) * max(end.queues for end in ends)
     if not events or not after.members.client_ids or changes.to_strategy is not None or size > _LARGEST:
         return None
-    scenario = GroupScenario(
-        events,
-        client_version=client_version,
-        broadcasting=before.members.broadcasting,
-        consume_from=consume_from,
-        consumer_type=consumer_type,
-        consumer_types=consumer_types or {},
-        patience_us=_PLAN_PATIENCE_US,
-        rates=work.rates,
-        consume_us=work.consume_us,
-        consume_threads=work.threads,
-        orderly=work.orderly,
-    )
+    broadcasting = before.members.broadcasting
+    scenario = replace(scenario, events=events, broadcasting=broadcasting, patience_us=_PLAN_PATIENCE_US)
     try:
         simulation = GroupSimulation(None, before.members, before.routes, scenario, states=states, checked=True)
         runs = [simulation.run(trial) for trial in range(_PLAN_TRIALS)]
@@ -604,7 +578,7 @@ def convergence(
         return None  # a plan can be possible where a simulation is not, for example with a broker without an address
     found, all_converged = trials.figures, trials.converged == trials.trials
     unassigned = any(end.unassigned for end in ends)
-    lags = [run.lag.group for run in runs if run.lag is not None]
+    lags = (run.lag.group for run in runs if run.lag is not None)
     doubly = any(end.duplicate_owners or end.queues_of_duplicate_client_ids for end in ends)
     return Convergence(
         trials=trials.trials,
@@ -614,12 +588,8 @@ def convergence(
         longest_gap_ms=None if unassigned else found.longest_gap_ms.max,
         longest_overlap_ms=None if doubly else found.longest_overlap_ms.max,
         unread_ms=found.unread_ms.max,
-        lag=max(lags, key=_badness, default=None),
+        lag=max(lags, key=lambda lag: (lag.lasts_ms, lag.growth_per_second), default=None),
     )
-
-
-def _badness(lag: LagCurve) -> tuple[float, float]:
-    return math.inf if lag.gone_ms is None else lag.gone_ms, lag.growth_per_second
 
 
 def change_events(before: Side, after: Side, changes: Changes) -> Iterator[Event]:

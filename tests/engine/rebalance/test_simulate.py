@@ -363,7 +363,7 @@ def test_a_window_without_end_is_not_called_a_window(before: Side, gap: int | No
     changes = Changes(add=("d",))
     other = after(before, changes)
     plan, consume_from = plan_rebalance("g", before, other), "CONSUME_FROM_LAST_OFFSET"
-    found = convergence(plan, before, other, changes, states={}, client_version="5.5.0", consume_from=consume_from)
+    found = convergence(plan, before, other, changes, GroupScenario(consume_from=consume_from), {})
     assert found is not None
     assert (found.longest_gap_ms, found.longest_overlap_ms) == (gap, overlap)
 
