@@ -7,8 +7,7 @@ from typing import Annotated, Literal
 from msgspec import Struct
 
 from rmqlb.model.diagnosis import Drain, GroupFinding, Lagging, QueueDrain
-from rmqlb.model.owners import Basis
-from rmqlb.model.plan import Origin
+from rmqlb.model.owners import Basis, Origin
 from rmqlb.model.result import ERROR, WARNING, Figure, Result, Severity, TriedCondition
 
 Status = Literal["error", "warning", "lagging", "unknown", "offline", "inOrder"]

@@ -12,7 +12,8 @@ from rmqlb.model.group import BROADCASTING
 from rmqlb.model.message_queue import MessageQueue, QueueName
 from rmqlb.model.result import Result
 
-Basis = Literal["observed", "predicted", "assumed"]
+Basis = Literal["observed", "predicted", "assumed"]  # of owners
+Origin = Literal["given", "reported", "observed", "assumed"]  # of a strategy
 Change = Literal["same", "moved", "assigned", "unassigned", "added", "removed"]
 """How a queue's owner differs from the one before."""
 

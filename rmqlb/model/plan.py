@@ -6,18 +6,16 @@ A rollout is a plan for restarts: the ways to restart the consumers, and what ea
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Final, Literal, TypeVar
+from typing import Annotated, Any, Final, TypeVar
 
 from msgspec import Struct, field
 
 from rmqlb.model.client_versions import SdkUse
 from rmqlb.model.group import BROADCASTING
-from rmqlb.model.owners import REPORTED, AssumedShare, ByProxy, Change, PopShares, Spread
+from rmqlb.model.owners import REPORTED, AssumedShare, ByProxy, Change, Origin, PopShares, Spread
 from rmqlb.model.result import Figure, RateSource, Result, TriedCondition
 from rmqlb.model.simulate_rebalance import GroupTrials, LagCurve
 
-Origin = Literal["given", "reported", "observed", "assumed"]
-SAME: Final = "same"
 MOVED: Final = "moved"
 ASSIGNED: Final = "assigned"
 ADDED: Final = "added"

@@ -6,7 +6,7 @@ from typing import Any, get_args
 from msgspec import Struct
 from msgspec.structs import replace
 
-from rmqlb.engine.allocate.conformance import custom_findings, pin_findings
+from rmqlb.engine.allocate.conformance import own_findings
 from rmqlb.engine.assignment.assign import Members, owners_at_rest
 from rmqlb.engine.assignment.consumers import broadcasting_finding, mixed_finding, nobody_online
 from rmqlb.engine.group import Group
@@ -196,7 +196,7 @@ def simulated_group(
     findings = [*planning_findings(group, pop=False), *findings, *of_version, *of_types, *of_sdks, *of_events]
     if not broadcasting:
         share = group.pulled_queues, group.client_ids, group.settings
-        findings += [*custom_findings(group.settings.custom, *share), *pin_findings(strategies.named, *share)]
+        findings += own_findings((*group.settings.custom, *strategies.named), *share)
     # a consumer that joins is assumed to run the usual library, unless its own is named
     unknown = set(joining).difference(chosen.given.sdk_of, group.client_ids) if chosen.given.sdk is None else ()
     sdks = replace(group.sdks, assumed=group.sdks.assumed.union(unknown)).uses(everybody)
