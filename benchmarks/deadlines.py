@@ -69,7 +69,7 @@ def main() -> None:
         for name, times in late.items()
     ]
     print(machine())  # noqa: T201 - a program's output
-    print(markdown(("protocol", "servers", "reads", "ms over the deadline, most", "hold"), rows))  # noqa: T201
+    print(markdown(("protocol", "servers", "reads", "most ms after the deadline", "limit"), rows))  # noqa: T201
     if options.check and max(map(max, late.values())) > HOLD:
         sys.exit("a read ended too late")
 

@@ -95,12 +95,12 @@ def main() -> None:
                 shares.append(rate / bare)
     rows = [
         ("requests in one snapshot", number, ""),
-        ("requests a second, here", Spread.of(rates), ""),
-        ("requests a second / bare loop", Spread.of(shares), ""),
-        ("most requests under way at once", most, f"≤ {AT_ONCE}"),
+        ("requests per second", Spread.of(rates), ""),
+        ("requests per second / bare loop", Spread.of(shares), ""),
+        ("most open requests at once", most, f"≤ {AT_ONCE}"),
     ]
     sys.stdout.write(f"{machine()}, {rounds} turns, {TOPICS} topics, {GROUPS} groups of {MEMBERS}\n\n")
-    sys.stdout.write(markdown(("figure", "measured", "hold"), rows) + "\n")
+    sys.stdout.write(markdown(("figure", "measured", "limit"), rows) + "\n")
     sys.exit(0 if most <= AT_ONCE else 1)
 
 

@@ -70,11 +70,11 @@ def parse_condition(text: str, figures: Figures) -> Condition:
         raise UsageError(problem, hint=suggestion("figures", name, known), code="unknown-figure")
     subject = match["subject"]
     if subject is None and name not in figures.names:
-        raise UsageError(f"--fail-on {text!r}: {name} of what?", hint=f"write {name}[NAME]")
+        raise UsageError(f"--fail-on {text!r}: {name} needs a name in brackets", hint=f"write {name}[NAME]")
     if subject is not None and name not in figures.of_subject:
         raise UsageError(f"--fail-on {text!r}: {name} takes no name in brackets", hint="leave out the brackets")
     if match["percent"] and name not in figures.shares:
-        raise UsageError(f"--fail-on {text!r}: {name} is not a share of anything", hint="leave out the percent sign")
+        raise UsageError(f"--fail-on {text!r}: {name} is not a share", hint="leave out the percent sign")
     limit = float(match["limit"]) * _UNITS_MS.get(match["unit"], 1)
     return Condition(text.strip(), name, subject, _OPERATORS[match["compare"]], limit, bool(match["percent"]))
 

@@ -95,14 +95,16 @@ class MemberReport(Struct, frozen=True, rename="camel"):
     """What a consumer says of itself (`remoting.protocol.body.ConsumerRunningInfo`)."""
 
     client_id: Annotated[str, "its client id"]
-    topics: Annotated[frozenset[str] | None, "to which it subscribes"] = None
+    topics: Annotated[frozenset[str] | None, "topics that it subscribes to"] = None
     strategy_class: Annotated[str | None, "Java class of its strategy, without the package"] = None
     client_rebalance: Annotated[bool | None, "false when it lets the broker assign its queues (5.x)"] = None
     consumer_type: Annotated[ConsumerType | None, "push, pull, lite-pull or assign (assigns itself queues)"] = None
     consume_timestamp: Annotated[str | None, "start of CONSUME_FROM_TIMESTAMP, yyyyMMddHHmmss by its own clock"] = None
     started_at: Annotated[int | None, "when it started, in milliseconds since 1970"] = None
-    pop_topics: Annotated[frozenset[str] | None, "of which it takes messages by POP"] = None
-    evidence: Annotated[ConsumerEvidence | None, "what only a diagnosis needs; None when it was not asked for"] = None
+    pop_topics: Annotated[frozenset[str] | None, "topics whose messages it takes by POP"] = None
+    evidence: Annotated[ConsumerEvidence | None, "data that only a diagnosis needs; None when it was not requested"] = (
+        None
+    )
 
 
 class QueueState(Struct, frozen=True, rename="camel"):

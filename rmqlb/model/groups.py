@@ -7,8 +7,7 @@ from typing import Annotated, Literal
 from msgspec import Struct
 
 from rmqlb.model.diagnosis import Drain, GroupFinding, Lagging, QueueDrain
-from rmqlb.model.owners import Basis
-from rmqlb.model.plan import Origin
+from rmqlb.model.owners import Basis, Origin
 from rmqlb.model.result import ERROR, WARNING, Figure, Result, Severity, TriedCondition
 
 Status = Literal["error", "warning", "lagging", "unknown", "offline", "inOrder"]
@@ -111,24 +110,24 @@ class OverviewSummary(Struct, frozen=True, rename="camel"):
     with_errors: Annotated[int, "those whose worst finding is an error"]
     with_warnings: Annotated[int, "those whose worst finding is a warning"]
     lagging: Annotated[int, "other groups with a lag above the limit"]
-    unknown: Annotated[int, "those of which it is not known who owns their queues"]
-    offline: Annotated[int, "those without a visible consumer, and without messages that are known to wait"]
+    unknown: Annotated[int, "groups whose queue owners are unknown"]
+    offline: Annotated[int, "groups without a visible consumer and without known waiting messages"]
     in_order: Annotated[int, "the others"]
     queues: Annotated[int, "of all groups, as far as they are known"]
     lag: Annotated[int, "messages not yet read, of all groups, as far as they are known"]
     unassigned: Annotated[int, "queues known to have no owner; those of groups that are offline are left out"]
     duplicate_owners: Annotated[int, "queues known to have two or more owners"]
     idle: Annotated[int, "consumers known to have no queue"]
-    duplicate_client_ids: Annotated[int, "client IDs known to be carried by several processes"]
-    mismatches: Annotated[int, "queues known to have other observed owners than predicted"]
+    duplicate_client_ids: Annotated[int, "client IDs known to have several processes"]
+    mismatches: Annotated[int, "queues known to have observed owners that differ from the prediction"]
     own: Annotated[int, "RocketMQ's own groups, which are left out and not counted above"] = 0
 
 
 class Overview(Result, frozen=True):
     """Groups, the worst first."""
 
-    groups: Annotated[tuple[GroupLine, ...], "those that are shown"]
-    summary: Annotated[OverviewSummary, "of all that were looked at, those included that are not shown"]
+    groups: Annotated[tuple[GroupLine, ...], "groups that are shown"]
+    summary: Annotated[OverviewSummary, "of all selected groups, including those that are not shown"]
     conditions: tuple[TriedCondition, ...] = ()
 
     def at_least(self, severity: Severity | None, conditions: tuple[TriedCondition, ...]) -> Overview:
@@ -149,7 +148,7 @@ class ConsumerProcess(Struct, frozen=True, rename="camel"):
     """A running client of a group; what is said of its client ID is said of each process that carries it."""
 
     client_id: str
-    processes: Annotated[int, "how many processes carry it"]
+    processes: Annotated[int, "how many processes have it"]
     addresses: Annotated[tuple[ProcessAddress, ...], "where its connections come from, by broker"] = ()
     language: Annotated[str | None, "of its client library; null when it is not known"] = None
     version: Annotated[str | None, "of its client library; null when it is not known"] = None

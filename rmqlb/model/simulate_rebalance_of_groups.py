@@ -29,9 +29,9 @@ class SimulationsSummary(Struct, frozen=True, rename="camel"):
     redelivered: Annotated[int | None, "bound of redelivered messages; null if a rate is unknown"]
     convergence_ms: Annotated[float | None, "from the first event until all groups have converged; null otherwise"]
     topics: Annotated[int, "topics of which producers were simulated"]
-    messages: Annotated[int, "that these sent"]
+    messages: Annotated[int, "messages that these producers sent"]
     lost: Annotated[int, "of these, lost"]
-    retried: Annotated[int, "of these, with more than one attempt"]
+    retried: Annotated[int, "of these, messages with more than one attempt"]
     longest_send_ms: Annotated[float | None, "the longest that a message took; null without producers"]
 
 

@@ -64,11 +64,11 @@ def find_files(inputs: Iterable[str]) -> tuple[list[ReadFile], list[str]]:
         found = [file for root in roots for file in _below(os.path.abspath(root))]
         if not found:
             hint = "name files, folders, patterns or URIs that Hadoop reads"
-            raise DataError(f"{given}: there is no file to read", hint=hint)
+            raise DataError(f"{given}: no file found", hint=hint)
         files |= {file.path: file for file in found}
     for path in files:
         if re.search("[\ud800-\udfff]", path):
-            raise DataError(f"{path!r}: the file's name is not UTF-8 text", hint="rename it")
+            raise DataError(f"{path!r}: the file name is not UTF-8 text", hint="rename it")
     return [files[path] for path in sorted(files)], uris
 
 
@@ -93,7 +93,7 @@ def files_at(warehouse: Warehouse, uris: Iterable[str]) -> Iterator[ReadFile]:
     for uri in uris:
         found = warehouse.files_in(uri)
         if not found:
-            raise DataError(f"{uri}: there is no file to read", hint="name a file or a folder that Hadoop reads")
+            raise DataError(f"{uri}: no file found", hint="name a file or a folder that Hadoop reads")
         yield from found
 
 
@@ -284,7 +284,7 @@ def _conflict(head: Snapshots, file: ReadFile, other: str) -> Quarantine:
         position=0,
         other=other,
         code="name-conflict",
-        reason=f"another cluster is called {head.cluster}, with other brokers: {other}; name one with cluster=NAME",
+        reason=f"another cluster is named {head.cluster} too, with other brokers: {other}; rename one: cluster=NAME",
         version=__version__,
     )
 
@@ -344,5 +344,5 @@ def read_expected(path: str) -> tuple[str, ...]:
         raise DataError(f"--expect {path}: {reason}", code="cannot-read") from None
     names = tuple(dict.fromkeys(line for line in lines if line))
     if not names:
-        raise DataError(f"--expect {path}: it names no cluster", hint="write one name a line")
+        raise DataError(f"--expect {path}: the file names no cluster", hint="write one name per line")
     return names

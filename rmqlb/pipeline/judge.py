@@ -362,8 +362,8 @@ def fleet_findings(
             code="silent-cluster",
             severity="error",
             message=f"cluster {cluster} did not report",
-            consequence="Nothing is known of its groups in this night.",
-            remedy="Look into the log of fetch-routes.",
+            consequence="Its groups are unknown for this night.",
+            remedy="Check the log of fetch-routes.",
         )
     for rule in policy.rules if policy is not None else ():
         if rule.name not in used:

@@ -98,7 +98,7 @@ class FrameDecoder:
             raise ProtocolError(f"serialize type {meta >> 24} is neither 0 (JSON) nor 1 (ROCKETMQ)")
         header_length, longest = meta & _HEADER_LENGTH, min(total - _META.size, MAX_HEADER)
         if header_length > longest:
-            raise ProtocolError(f"header length {header_length} is more than the {longest} that can be")
+            raise ProtocolError(f"header length {header_length} exceeds the maximum of {longest}")
         end = start + _TOTAL.size + total
         return end if end <= len(self._buffer) else None
 

@@ -67,7 +67,7 @@ def make_private_folder(path: str) -> None:
 def _leftovers(folder: str) -> tuple[tuple[str, str], ...]:
     """Files of killed writers and the names that they were for; cached for a run."""
     latest, found = time.time() - _ABANDONED_S, []
-    with suppress(OSError, ValueError), os.scandir(folder or ".") as entries:  # the writer tells why it is unusable
+    with suppress(OSError, ValueError), os.scandir(folder or ".") as entries:  # the writer reports why it is unusable
         for entry in entries:
             match = _LEFTOVER.fullmatch(entry.name)
             if match and entry.is_file(follow_symlinks=False) and entry.stat(follow_symlinks=False).st_mtime < latest:

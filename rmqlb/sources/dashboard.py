@@ -116,7 +116,7 @@ class DashboardReads:
 
     @property
     def broker_reads(self) -> None:
-        """None: a Dashboard forwards no question about single queues, assignments or POP."""
+        """None, because a Dashboard forwards no request about single queues, assignments or POP."""
 
     def running_info(
         self,
@@ -130,7 +130,7 @@ class DashboardReads:
         return self._read("/consumer/consumerRunningInfo.query", params, docs.RunningInfoDocument)
 
     def silent_brokers_answer(self) -> bool:
-        """A Dashboard asks brokers itself, each time again."""
+        """Whether silent brokers answer now: False, because only the Dashboard queries brokers."""
         return False
 
     def unread(self) -> list[Unread]:
@@ -163,8 +163,8 @@ class DashboardReads:
         answer = self._http.get(path, params)
         if _asks_for_login(answer):
             if self._credentials is None:
-                hint = "name the user with --user or in the URL, the password in RMQLB_PASSWORD or --password-file"
-                raise EndpointError(f"{self.endpoint} asks for a login", hint=hint, code="login-needed")
+                hint = "pass the user with --user or in the URL, the password in RMQLB_PASSWORD or with --password-file"
+                raise EndpointError(f"{self.endpoint} needs a login", hint=hint, code="login-needed")
             with self._login:  # one request logs in; the session's cookie then serves all
                 answer = self._http.get(path, params)
                 if _asks_for_login(answer):
@@ -182,13 +182,13 @@ def _asks_for_login(answer: Answer) -> bool:
 
 def _open(answer: Answer) -> object:
     """The data in the envelope (raises EndpointError, ProtocolError)."""
-    where, url_hint = answer.where, "is this the Dashboard's URL, context path included?"
+    where, url_hint = answer.where, "is this the Dashboard's URL, with its context path?"
     if answer.status == 401:
-        hint = "does a proxy in front ask for a login?"
+        hint = "does a proxy in front of it need a login?"
         raise EndpointError(f"{where}: refused (HTTP 401)", hint=hint, code="login-needed")
     if answer.status in (301, 302, 303, 307, 308):
         problem = f"{where}: redirected to {answer.headers.get('location', 'nowhere')[:120]}"
-        raise EndpointError(problem, hint="redirects are not followed; use that URL", code="not-a-dashboard")
+        raise EndpointError(problem, hint="rmqlb does not follow redirects; use that URL", code="not-a-dashboard")
     if answer.status != 200:
         raise EndpointError(f"{where}: HTTP {answer.status}", hint=url_hint, code="not-a-dashboard")
     try:
@@ -199,7 +199,7 @@ def _open(answer: Answer) -> object:
         raise ProtocolError(f"{where}: {problem}", hint=url_hint, code="not-a-dashboard") from None
     if not isinstance(envelope, dict) or not {"status", "data"} <= envelope.keys():
         hint = "expected an object with status and data"
-        raise ProtocolError(f"{where}: not a Dashboard's answer", hint=hint, code="not-a-dashboard")
+        raise ProtocolError(f"{where}: not an answer of a Dashboard", hint=hint, code="not-a-dashboard")
     if envelope["status"] != 0:
         text = str(envelope.get("errMsg") or "no reason given")
         # A broker's answer to the Dashboard (`MQClientException`), or its absence.
@@ -295,24 +295,26 @@ class HttpClient:
                 body = collect(response.iter_raw(), settings.max_bytes, where)
             encoding = response.headers.get("content-encoding", "identity").strip().lower()
             if encoding not in ("", "identity", "gzip", "x-gzip", "deflate"):
-                raise ProtocolError(f"{where}: the answer is packed as {encoding[:40]!r}, which was not asked for")
+                raise ProtocolError(
+                    f"{where}: the answer is compressed as {encoding[:40]!r}, which rmqlb did not request"
+                )
             if encoding not in ("", "identity"):
                 body = inflate(body, settings.max_bytes, where)
             require_few_values(body, where, settings.max_bytes)
             return Answer(where, response.status_code, dict(response.headers), body)
         except httpx.TimeoutException:
-            problem = f"{where}: no whole answer within {settings.timeout:g} s"
-            hint = "a longer --source-timeout may help"
+            problem = f"{where}: no complete answer within {settings.timeout:g} s"
+            hint = "try a longer --source-timeout"
             raise PassingFault(EndpointError(problem, hint=hint, code="no-answer")) from None
         except (httpx.RemoteProtocolError, httpx.ReadError, httpx.WriteError, httpx.CloseError) as error:
             problem = f"{where}: the connection broke: {reason(error)}"
             raise PassingFault(ProtocolError(problem, code="connection-broke")) from None
         except (httpx.ConnectError, UnicodeError) as error:  # UnicodeError: IDNA of Python or httpx
             if "CERTIFICATE" in str(error).upper() or "SSL" in str(error).upper():
-                hint = "is the CA that signed it in --ca-file, or among the system's where none is given?"
+                hint = "is the certificate's CA in --ca-file, or without --ca-file, among the system's CAs?"
                 raise EndpointError(f"{where}: TLS failed: {reason(error)}", hint=hint, code="tls-failed") from None
-            text = "no host can have this name" if isinstance(error, UnicodeError) else reason(error)
-            hint = "is this the address and is it up? rmqlb doctor tries each step"
+            text = "the host name is invalid" if isinstance(error, UnicodeError) else reason(error)
+            hint = "is the address right, and is the server up? rmqlb doctor tests each step"
             failed = EndpointError(f"{where}: cannot connect: {text}", hint=hint, code="unreachable")
             raise (failed if isinstance(error, UnicodeError) else PassingFault(failed)) from None
         except (httpx.HTTPError, httpx.InvalidURL) as error:

@@ -1,4 +1,4 @@
-"""A source, tried step by step: name, port, protocol, what answers, each broker, permissions, clocks.
+"""A source, checked step by step: name, port, protocol, server, each broker, permissions, clocks.
 
 Each step has one attempt and no retry. A step that fails leaves out the steps of the same server that need it.
 """
@@ -40,13 +40,13 @@ Chain = Sequence[tuple[str, Attempt]]
 
 
 class NotTried(Exception):
-    """The server does not say."""
+    """Raised if the server does not report the fact."""
 
 
 def check_source(
     text: str, access: Access, progress: Progress = no_progress, now: Callable[[], float] = time.time
 ) -> list[SourceStep]:
-    """Try each step of reading the source (raises UsageError for a text that names none)."""
+    """Check each step of reading the source (raises UsageError for a text that names none)."""
     access = for_another_reading(replace(access, retries=0))
     try:
         source = open_source(text, access)
@@ -96,7 +96,7 @@ def _reached(host: str, port: int, access: Access) -> Chain:
             TimedSocket(host, port, Deadline(access.timeout)).close()
         except OSError as error:
             problem = f"cannot connect to {host}:{port}: {reason(error)}"
-            hint = "is the port right, is the server up, does a firewall let it through?"
+            hint = "is the port right, is the server up, does the firewall allow the connection?"
             raise EndpointError(problem, hint=hint, code="unreachable") from None
         return "open"
 

@@ -60,7 +60,8 @@ class DumpSource(NothingToAsk):
                 yield from iter(partial(file.read, _CHUNK), b"")
         except (OSError, ValueError) as error:
             problem = f"cannot read {self._where}: {getattr(error, 'strerror', None) or error}"
-            hint = "-s takes HOST:9876, a URL, a file, or - for stdin"
+            is_folder = os.path.isdir(self._path)
+            hint = "name a file in it" if is_folder else "-s takes HOST:9876, a URL, a file, or - for stdin"
             raise DocumentError(problem, hint=hint, code="cannot-read") from None
 
 
@@ -80,7 +81,7 @@ class Document(msgspec.Struct, frozen=True):
 
     @property
     def kind(self) -> Literal["snapshot", "pieces"]:
-        """`pieces` when it holds no whole snapshot, so it may be merged with others."""
+        """The kind of dump: `pieces` if it has no whole snapshot and may be merged with others."""
         return "snapshot" if self.snapshots else "pieces"
 
     @property
@@ -90,7 +91,7 @@ class Document(msgspec.Struct, frozen=True):
 
     @property
     def taken_at(self) -> datetime | None:
-        """UTC, from the snapshot, otherwise the latest time of its parts."""
+        """The time of the snapshot in UTC, otherwise the latest time of its parts."""
         seen = [self.snapshot.taken_at]
         if self.snapshot.taken_at is None:
             seen = [sighting.seen.at for sighting in self.snapshot.routes.values()]
@@ -121,7 +122,7 @@ def read_document(
         return Document(snapshot_file.read_body(body, heading, where, wanted))
     # Other documents are built whole, keys and all, and take twice the memory of a snapshot.
     if len(body) > limit // 2:
-        raise too_large(where, limit // 2, "and not one whole snapshot in JSON")
+        raise too_large(where, limit // 2, "because it is not one whole snapshot in JSON")
     require_few_values(body, where, limit // 2)
     pieces = Pieces(where, wanted, topic, group)
     pieces.read(body)
@@ -221,13 +222,13 @@ class Pieces:
         start = text.lstrip()
         failed = failed_command(start) if start[:1] not in ("{", "[") else None
         if failed is not None:
-            raise DataError(f"{where} holds a failed mqadmin command: {failed}")
+            raise DataError(f"{where}: output of a failed mqadmin command: {failed}")
         if start.startswith(TABLE_START):
             self._add_anonymous_route(read_table(text, where), where)
         elif re.match(_OTHER_TABLE, start):
             raise DocumentError(
-                f"{where}: a table of another mqadmin command than topicRoute",
-                hint="name the consumers that consumerConnection lists with --consumers ID,ID,…, beside a route",
+                f"{where}: a table of an mqadmin command other than topicRoute",
+                hint="pass a route, and the consumers that consumerConnection lists with --consumers ID,ID,…",
                 hint_names_options=True,
                 code="not-recognised",
             )
@@ -332,11 +333,14 @@ class Pieces:
     def _add_anonymous_route(self, document: docs.RouteDocument, where: str) -> None:
         topic = docs.route_topic(document) or self._topic
         if topic is None:
-            problem, hint = f"{where} is the route of one topic and does not name it", "say which: --topic NAME"
+            problem, hint = (
+                f"{where} is the route of one topic, but does not name the topic",
+                "name the topic with --topic NAME",
+            )
             raise DocumentError(problem, hint=hint, hint_names_options=True, code="topic-not-named")
         if docs.route_topic(document) is None and topic in self._routes:
-            problem = f"{where} is another route that does not name its topic"
-            raise DocumentError(problem, hint="read one of them at a time", code="topic-not-named")
+            problem = f"{where} is a second route without the name of its topic"
+            raise DocumentError(problem, hint="read one route at a time", code="topic-not-named")
         self._add_route(document, topic, where)
 
     def _add_route(self, document: docs.RouteDocument, topic: str, where: str) -> None:
@@ -346,7 +350,7 @@ class Pieces:
         pieces = self._pieces(self._group_name(document.properties.get("consumerGroup"), where))
         client_id = docs.client_id(document.properties)
         if client_id is None:
-            raise DocumentError(f"{where}: the properties do not say which client this is")
+            raise DocumentError(f"{where}: the properties do not contain the client ID")
         report = docs.member_report(document, client_id)
         if self._wanted.evidence:
             report = replace(report, evidence=consumer_evidence(document, where))
@@ -359,8 +363,8 @@ class Pieces:
     def _group_name(self, named: str | None, where: str) -> str:
         group = named or self._group
         if group is None:
-            problem = f"{where} is about one group and does not name it"
-            hint = "say which: --group NAME"
+            problem = f"{where} is about one group, but does not name the group"
+            hint = "name the group with --group NAME"
             raise DocumentError(problem, hint=hint, hint_names_options=True, code="group-not-named")
         return group
 

@@ -1,4 +1,4 @@
-"""A running cluster as a source, whatever it speaks.
+"""A running cluster as a source, over any protocol.
 
 - QUERY_ASSIGNMENT (400) changes nothing and needs no connection of the client ID that it names, so `rmqlb` can request
   assignments for any consumer (`QueryAssignmentProcessor.queryAssignment` of 5.5.0).
@@ -64,9 +64,9 @@ if TYPE_CHECKING:
     from rmqlb.sources.native.source import NameServerReads, Proxies
 
 _NO_ANSWER = (ResponseCode.CONSUME_MSG_TIMEOUT, ResponseCode.RPC_TIME_OUT)
-AT_ONCE = 4  # how many requests are under way at most, over all brokers together
+AT_ONCE = 4  # maximum number of concurrent requests over all brokers
 _MOST_QUEUES = 256  # of one group per broker whose stored offset is requested while a snapshot is taken
-_MOST_TOPICS = 16  # of one group that brokers are asked about
+_MOST_TOPICS = 16  # of one group that is requested from brokers
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
@@ -85,8 +85,8 @@ class LiveSource:
         reads: DashboardReads | NameServerReads,
         clock: Callable[[], datetime] = utc_now,
         pace: Pace | None = None,  # that other readings share; one of its own by default
-        proxies: Proxies | None = None,  # that are asked for consumers too
-        deadline: Deadline = NO_DEADLINE,  # after which nothing is asked any more
+        proxies: Proxies | None = None,  # that are also queried for consumers
+        deadline: Deadline = NO_DEADLINE,  # after which no request is sent
     ) -> None:
         self.reads = reads
         self._proxies = proxies
@@ -133,14 +133,14 @@ class LiveSource:
         )
 
     def ask_offsets(self, group: str, questions: Sequence[OffsetQuestion]) -> States | None:
-        """What brokers tell a consumer of a group that takes these queues; None where they cannot be asked."""
+        """The offsets that brokers return to a consumer that takes these queues; None if they cannot be queried."""
         answers = self._ask_brokers("start offsets", partial(_at_takeover, group), questions)
         return None if answers is None else {question.queue: state for question, state in answers}
 
     def ask_assignments(
         self, group: str, questions: Sequence[AssignmentQuestion]
     ) -> Mapping[AssignmentQuestion, AssignmentAnswer] | None:
-        """What brokers answer consumers that let them assign their queues; None where they cannot be asked."""
+        """The answers of brokers to consumers that let them assign their queues; None if they cannot be queried."""
         answers = self._ask_brokers("assignments", lambda reads, each: reads.assignment(group, each), questions)
         return None if answers is None else dict(answers)
 
@@ -183,7 +183,7 @@ class LiveSource:
         ask: Callable[[NameServerReads, Question], Answer | None],
         questions: Sequence[Question],
     ) -> list[tuple[Question, Answer]] | None:
-        """The answers; None where brokers cannot be asked."""
+        """The answers; None if brokers cannot be queried."""
         batches: dict[str, list[Question]] = {}
         for question in questions:
             batches.setdefault(question.address, []).append(question)
@@ -225,7 +225,7 @@ class LiveSource:
         self._routes(names, tolerant=True)
         for topic in names:
             if topic in self._found and self._found[topic] is None:
-                self._unread.append(Unread("route", topic, "it is listed and has no route"))
+                self._unread.append(Unread("route", topic, "it is listed, but has no route"))
 
     def _groups(self) -> list[ConsumerGroup]:
         wanted, everything = self._wanted, self._wanted.everything
@@ -317,12 +317,12 @@ class LiveSource:
     def _must_be_known(self, group: str, answers: Mapping[str, object]) -> None:
         if not answers:
             parts = [part for part in self._unread if (part.kind, part.name) == ("members", group)]
-            reason = parts[-1].reason if parts else "there is no broker to ask"
+            reason = parts[-1].reason if parts else "there is no broker to query"
             problem = f"{self.reads.endpoint}: no broker reports the consumers of group {group}: {reason}"
             silent = bool(parts) and all(part.no_answer for part in parts)
             raise EndpointError(problem, code="no-answer" if silent else None)
         if group not in self._listed and not self.reads.has_group(group):
-            problem = f"group {group} is not known at {self.reads.endpoint}"
+            problem = f"group {group} is unknown at {self.reads.endpoint}"
             hint = suggestion("groups", group, (g for g in self.reads.groups() if not is_system_group(g)))
             raise DataError(problem, hint=hint, group=group, code="group-not-found")
 
@@ -388,7 +388,7 @@ class LiveSource:
             slots=False,
         )
         left_out = sorted(via.keys() & self._wanted.unasked)
-        self._unread += [Unread("member", group.group, "not asked, so that it has time", each) for each in left_out]
+        self._unread += [Unread("member", group.group, "not queried, to spare it", each) for each in left_out]
         held = {client_id: queues for client_id, (_, queues) in answers}
         for part in self._unread:
             if (part.kind, part.name) == ("member", group.group) and is_ghost(part.reason):
@@ -531,7 +531,10 @@ def _with_stored(reads: NameServerReads, group: str, states: States, address: st
             return reported, error.message
         reported[queue] = replace(states[queue], consumer_offset=stored, stored_offset=stored)
     more = len(zeros) - _MOST_QUEUES
-    return reported, f"at most {_MOST_QUEUES} queues are asked about, and {more} more report 0" if more > 0 else None
+    return (
+        reported,
+        f"rmqlb requests the offsets of at most {_MOST_QUEUES} queues, and {more} more report 0" if more > 0 else None,
+    )
 
 
 def _at_takeover(group: str, reads: NameServerReads, question: OffsetQuestion) -> QueueState:

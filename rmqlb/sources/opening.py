@@ -1,4 +1,4 @@
-"""From the text of `--source` to a source."""
+"""Opening the source that the text of `--source` names."""
 
 from __future__ import annotations
 
@@ -72,11 +72,11 @@ def open_source(text: str, access: Access) -> DumpSource | LiveSource:
     scheme = re.match(r"([A-Za-z][A-Za-z0-9+.-]*)://", text) if ":" in text else None
     if scheme is None and ":" in text and (almost := re.match(_ALMOST, text)):
         begins = "a blank" if text[0].isspace() else almost[0]
-        raise UsageError(f"the source begins with {begins}, which is no URL", hint=f"write {almost[1]}://HOST")
+        raise UsageError(f"the source begins with {begins}, which is not a URL", hint=f"write {almost[1]}://HOST")
     if scheme is None and ":" in text and is_login_without_scheme(text):
         raise UsageError(
             "the source names a user and perhaps a password, but is neither a URL nor a file",
-            hint="write https://USER@HOST for a Dashboard and give the password in RMQLB_PASSWORD or --password-file",
+            hint="write https://USER@HOST for a Dashboard; the password goes to RMQLB_PASSWORD or --password-file",
         )
     if scheme is None:
         from rmqlb.sources.dump import DumpSource
@@ -93,11 +93,11 @@ def _name_servers(hosts: str) -> list[str]:
     from rmqlb.sources.native.wire import parse_address
 
     if "@" in hosts:
-        hint = "a cluster with ACL takes --access-key, and the secret in RMQLB_SECRET_KEY or --secret-key-file"
-        raise UsageError("the source names a user, which RocketMQ's protocol does not have", hint=hint)
+        hint = "for a cluster with ACL, pass --access-key, and its secret in RMQLB_SECRET_KEY or --secret-key-file"
+        raise UsageError("the source names a user, but RocketMQ's protocol has no users", hint=hint)
     parts = [parse_address(part, _NAME_SERVER_PORT) for part in re.split("[,;]", hosts.rstrip("/")) if part]
     if not parts:
-        raise UsageError("the source names no NameServer", hint="write rocketmq://HOST:9876,HOST:9876")
+        raise UsageError("the source has no NameServer", hint="write rocketmq://HOST:9876,HOST:9876")
     return [f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host, port in parts]
 
 
@@ -176,12 +176,12 @@ def _address_server(url: str, access: Access) -> LiveSource:
     try:
         servers = _name_servers(text)
     except UsageError:
-        hint = "expected HOST:PORT;HOST:PORT; a Dashboard's own URL ends before /rocketmq"
+        hint = "expected HOST:PORT;HOST:PORT; for a Dashboard, leave out /rocketmq"
         raise EndpointError(f"{answer.where}: not a list of NameServers: {text[:60]!r}", hint=hint) from None
     if access.access_key is not None and not url.lower().startswith("https:"):
         raise UsageError(
-            "requests are not signed for hosts that an address server names over plain HTTP",
-            hint=f"use the address server's https:// URL, or accept its hosts: -s rocketmq://{','.join(servers)}",
+            "rmqlb does not sign requests to hosts that an address server names over plain HTTP",
+            hint=f"use the address server's https:// URL, or name its hosts yourself: -s rocketmq://{','.join(servers)}",
             code="hosts-over-http",
         )
     return _native(servers, access, tls=False)
@@ -209,11 +209,11 @@ def _without_login(text: str) -> tuple[str, str | None]:
         problem = "its login, host or port is malformed" if "@" in text else error
         raise UsageError(f"the source is not a URL: {problem}") from None
     if not host:
-        raise UsageError(f"the source {parts.scheme}://… names no host", hint="write http://HOST:8082")
+        raise UsageError(f"the source {parts.scheme}://… has no host", hint="write http://HOST:8082")
     if parts.password is not None:
         raise UsageError(
-            "the source's URL holds a password, which others can see in the process list and the shell's history",
-            hint="keep the user, and give the password in RMQLB_PASSWORD or --password-file",
+            "the source's URL contains a password, which others can see in the process list and the shell's history",
+            hint="keep the user, and pass the password in RMQLB_PASSWORD or with --password-file",
             code="password-in-url",
         )
     netloc = (f"[{host}]" if ":" in host else host) + ("" if port is None else f":{port}")

@@ -60,7 +60,7 @@ def ask_concurrently(ask: Callable[[Item], Answer], items: Sequence[Item], most:
 
 
 class Pace:
-    """When each consumer may be asked again, over all readings that share it; thread-safe.
+    """The next time at which each consumer may be queried, over all readings that share it; thread-safe.
 
     A thread that waits for a turn holds nothing that other requests need.
     """
@@ -111,10 +111,10 @@ class Deadline:
             raise TimeoutError("the deadline has passed")
         return left
 
-    def must_leave(self, seconds: float = 0, what: str = "not asked") -> None:
+    def must_leave(self, seconds: float = 0, what: str = "not requested") -> None:
         """Refuse a request so many seconds later (raises EndpointError)."""
         if self.rest <= seconds:
-            hint = "a longer --deadline leaves more time"
+            hint = "raise --deadline"
             raise EndpointError(f"{what} within the {self._seconds:g} s of the deadline", hint=hint, code="deadline")
 
 

@@ -19,7 +19,7 @@ def utc_now() -> datetime:
 class NothingToAsk:
     """A source without a broker or consumer to ask."""
 
-    shown: object = None  # the progress that a source with brokers shows while it asks
+    shown: object = None  # the progress that a source with brokers shows while it reads
 
     def ask_offsets(self, *_: object) -> States | None:
         return None
@@ -35,7 +35,7 @@ class NothingToAsk:
 
 
 class Refused(EndpointError):
-    """The server's answer is an error."""
+    """An error that the server returned."""
 
     code = "refused"
 

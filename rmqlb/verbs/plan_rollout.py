@@ -5,8 +5,8 @@ from typing import Unpack
 
 from msgspec.structs import replace
 
-from rmqlb.engine.plan_rollout.plan import MOST_COMBINATIONS, RolloutRequest
-from rmqlb.engine.plan_rollout.plan import plan_rollout as plan_of_group
+from rmqlb.engine.plan_rollout import MOST_COMBINATIONS, RolloutRequest
+from rmqlb.engine.plan_rollout import plan_rollout as plan_of_group
 from rmqlb.engine.rebalance.simulate import ROLLOUT_FIGURES, renamed_apart, try_on_rollout
 from rmqlb.errors import DataError, UsageError
 from rmqlb.model.limits import MOST_GROUP_TRIALS
@@ -94,9 +94,9 @@ def numbers(text: str) -> tuple[int, ...]:
 def _parts(text: str, option: str, right: str) -> list[str]:
     parts = [part.strip() for part in text.split(",")]
     if not all(parts):
-        raise UsageError(f"{option} {text}: something is missing", hint=f"write {option} {right}")
+        raise UsageError(f"{option} {text}: a value is missing", hint=f"write {option} {right}")
     if len(parts) > MOST_COMBINATIONS:
-        raise UsageError(f"{option}: more than {MOST_COMBINATIONS} to try")
+        raise UsageError(f"{option}: more than {MOST_COMBINATIONS} values")
     return parts
 
 
@@ -116,7 +116,7 @@ def restarted(texts: Sequence[str], client_ids: Sequence[str]) -> tuple[str, ...
 
 def order_of(ids: Sequence[str] | None) -> tuple[str, ...] | None:
     if ids is not None and not all(ids):
-        raise UsageError(f"--order {','.join(ids)}: a client id is empty", hint="write --order ID,ID,…")
+        raise UsageError(f"--order {','.join(ids)}: a client ID is empty", hint="write --order ID,ID,…")
     return None if ids is None else tuple(ids)
 
 
@@ -129,7 +129,7 @@ def ids_afterwards(
         raise UsageError(f"--ids {ids}: write new or same")
     changed = {} if which == "same" else renamed_apart(restarting, client_ids)
     if which == "new" and restarting and not changed:
-        hint = "only host@pid#time changes by itself"
-        raise UsageError(f"--ids {ids}: {restarting[0]} is an id that the application chose, and stays", hint=hint)
+        hint = "only IDs of the form host@pid#time change at a restart"
+        raise UsageError(f"--ids {ids}: {restarting[0]} is set by the application, so a restart keeps it", hint=hint)
     findings = (new_ids_finding(changed, "--ids same keeps the IDs"),) if which is None and changed else ()
     return changed, findings

@@ -58,7 +58,7 @@ def simulate_rebalance(
     number = None if trials is None else count(str(trials), "--trials", most=MOST_GROUP_TRIALS, least=2)
     shown = read_setting("trial", count, str(trial), most=MOST_GROUP_TRIALS, least=0)
     if number is not None and shown >= number:
-        raise UsageError(f"--set trial={trial}: there are the trials 0 to {number - 1}")
+        raise UsageError(f"--set trial={trial}: the trials are numbered 0 to {number - 1}")
     wanted_conditions = conditions(fail_on, GROUP_FIGURES)
     changes, others = split_changes(options)
     own: SimulationOptions = others  # type: ignore[assignment]
@@ -75,7 +75,7 @@ def simulate_rebalance(
     chosen = parsed.chosen
     opened = reader(source)
     if not parsed.events and parsed.changes == Changes() and not all_new and duration is None:
-        hint = "name it: --scale-to 5, --event 'join 1@30s', or --set all-new for its start"
+        hint = "name a change: --scale-to 5, --event 'join 1@30s', or --set all-new for its start"
         raise UsageError("what changes?", hint=hint, code="nothing-changes")
     whole = "*" in chosen.names and not chosen.given.topics
     wanted = chosen.wanted(opened)
@@ -150,6 +150,7 @@ def _producers(parsed: Simulation, routes: Sequence[TopicRouteData], elsewhere: 
     if not found.reports:
         return found
     is_assumed = any(report.topic not in inflow for report in found.reports)
-    rate = f", at {ASSUMED_RATE} messages per second where no --rate is given" if is_assumed else ""
-    text = f"producers are SYNC with the defaults of client {sends.client_version}{rate}; simulate-send has others"
+    rate = f", and send {ASSUMED_RATE} messages per second without --rate" if is_assumed else ""
+    text = f"producers are SYNC with the defaults of client {sends.client_version}{rate}"
+    text += "; for other producers, use simulate-send"
     return Producers(found.reports, (*found.findings, Finding("assumed-producers", text, severity=INFO)))

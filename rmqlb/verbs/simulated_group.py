@@ -6,7 +6,7 @@ from typing import Any, get_args
 from msgspec import Struct
 from msgspec.structs import replace
 
-from rmqlb.engine.allocate.conformance import custom_findings, pin_findings
+from rmqlb.engine.allocate.conformance import own_findings
 from rmqlb.engine.assignment.assign import Members, owners_at_rest
 from rmqlb.engine.assignment.consumers import broadcasting_finding, mixed_finding, nobody_online
 from rmqlb.engine.group import Group
@@ -174,7 +174,7 @@ def simulated_group(
     members, findings = _members(group, broadcasting=broadcasting)
     for event in events:
         if scenario.until_us is not None and event.at_us >= scenario.until_us:
-            hint = "leave the setting out, or make it longer"
+            hint = "leave out the setting, or make it longer"
             raise UsageError(f"{event.text!r}: not within --set for={parsed.duration}", hint=hint)
     seen = None if group.assumed else group.seen
     version, of_version = client_version(seen, parsed.options.get("client_version"))
@@ -196,7 +196,7 @@ def simulated_group(
     findings = [*planning_findings(group, pop=False), *findings, *of_version, *of_types, *of_sdks, *of_events]
     if not broadcasting:
         share = group.pulled_queues, group.client_ids, group.settings
-        findings += [*custom_findings(group.settings.custom, *share), *pin_findings(strategies.named, *share)]
+        findings += own_findings((*group.settings.custom, *strategies.named), *share)
     # a consumer that joins is assumed to run the usual library, unless its own is named
     unknown = set(joining).difference(chosen.given.sdk_of, group.client_ids) if chosen.given.sdk is None else ()
     sdks = replace(group.sdks, assumed=group.sdks.assumed.union(unknown)).uses(everybody)
@@ -235,7 +235,7 @@ def timers(texts: Sequence[str]) -> Timers:
             raise UsageError(f"--set {text}: {name} is given twice", code="given-twice")
         time_us = read_setting(name, duration_us, value, zero=name in _MAY_BE_ZERO)
         if time_us % 1000:
-            raise UsageError(f"--set {text}: clients and brokers count whole milliseconds")
+            raise UsageError(f"--set {text}: clients and brokers use whole milliseconds")
         given[TIMER_NAMES[name]] = time_us
     return Timers(**given)
 

@@ -143,7 +143,7 @@ def test_a_silent_cluster_is_a_finding_and_a_violation(warehouse: Warehouse, tmp
     assert (done.verdict.silent, done.verdict.is_violated) == (("y",), True)
     assert "silent: y" in done.verdict.line
     expected.write_text("# nobody\n")
-    with pytest.raises(DataError, match="it names no cluster"):
+    with pytest.raises(DataError, match="the file names no cluster"):
         read_expected(str(expected))
 
 

@@ -272,8 +272,10 @@ def test_a_login_is_sent_once_where_it_is_asked_for_and_without_credentials_is_a
     assert (replay.posted, replay.asked) == ([], [f"GET {ROUTE}?topic=Skewed"])
     with dashboard(asking_login()) as replay:
         error = error_of(replay.url, SKEWED)
-    assert (error.code, error.message) == ("login-needed", f"{replay.url} asks for a login")
-    assert error.hint == "name the user with --user or in the URL, the password in RMQLB_PASSWORD or --password-file"
+    assert (error.code, error.message) == ("login-needed", f"{replay.url} needs a login")
+    assert (
+        error.hint == "pass the user with --user or in the URL, the password in RMQLB_PASSWORD or with --password-file"
+    )
     assert replay.posted == []
 
 
@@ -357,7 +359,7 @@ def test_an_untrusted_server_is_asked_nothing(certificate: trustme.LeafCert, rea
     said = refused(served_by(certificate), ca_file=ca_file)
     assert said.startswith("TLS failed: ")
     assert reason in said
-    assert said.endswith("| is the CA that signed it in --ca-file, or among the system's where none is given?")
+    assert said.endswith("| is the certificate's CA in --ca-file, or without --ca-file, among the system's CAs?")
 
 
 def test_a_server_whose_ca_is_given_is_read_unless_it_has_an_old_version(ca_file: str) -> None:
@@ -373,7 +375,7 @@ def test_a_server_whose_ca_is_given_is_read_unless_it_has_an_old_version(ca_file
 
 MB = 1 << 20
 BROKE = "the connection broke: "
-NOT_IN_TIME = "no whole answer within 0.3 s"
+NOT_IN_TIME = "no complete answer within 0.3 s"
 BOMB = gzip.compress(bytes(20 * MB))
 HTML = b"\n<!DOCTYPE html>\n<html><body>Welcome to nginx</body></html>"
 QUICK: dict[str, Any] = {"timeout": 0.3, "retries": 0, "max_bytes": MB}
@@ -419,9 +421,9 @@ LASTING: list[tuple[Fault, bool, str]] = [
     (server.giving(b""), True, "not JSON: Input data was truncated"),
     (data(b'"\xff"}'), True, "not JSON: it is not UTF-8 text"),
     (server.giving(HTML, headers={"Content-Type": "text/html"}), True, "an HTML page instead of JSON"),
-    (data(b"[" * 100_000), True, "not JSON: nested deeper than 256"),
-    (server.giving(b"[1]"), True, "not a Dashboard's answer"),
-    (server.giving(b'{"status":"UP"}'), True, "not a Dashboard's answer"),
+    (data(b"[" * 100_000), True, "not JSON: nested deeper than 256 levels"),
+    (server.giving(b"[1]"), True, "not an answer of a Dashboard"),
+    (server.giving(b'{"status":"UP"}'), True, "not an answer of a Dashboard"),
     (server.giving(server.failure("java.lang.IllegalStateException: boom\n\tat a.b")), False, "boom"),
     (server.giving(b'{"status":-1,"data":null,"errMsg":null}'), False, "no reason given"),
     (server.giving(b"", 401), False, "refused (HTTP 401)"),
@@ -429,8 +431,8 @@ LASTING: list[tuple[Fault, bool, str]] = [
     (server.giving(b"", 304), False, "HTTP 304"),
     (packed(gzip.compress(b"{}")[:-3]), True, "the compressed data is cut short"),
     (packed(b"\x1f\x8b{}"), True, "the compressed data is damaged"),
-    (packed(b"\x0b\x01\x80{}\x03", "br"), True, "the answer is packed as 'br', which was not asked for"),
-    (packed(BOMB, "gzip, gzip"), True, "the answer is packed as 'gzip, gzip', which was not asked for"),
+    (packed(b"\x0b\x01\x80{}\x03", "br"), True, "the answer is compressed as 'br', which rmqlb did not request"),
+    (packed(BOMB, "gzip, gzip"), True, "the answer is compressed as 'gzip, gzip', which rmqlb did not request"),
 ]
 
 
@@ -461,10 +463,10 @@ def test_an_address_where_nobody_listens_or_that_cannot_be_is_one_line() -> None
         url = f"http://127.0.0.1:{unused.getsockname()[1]}"
         error = error_of(url, SKEWED, **QUICK)
     assert error.message == f"GET {url}{ROUTE}: cannot connect: Connection refused"
-    assert error.hint == "is this the address and is it up? rmqlb doctor tries each step"
+    assert error.hint == "is the address right, and is the server up? rmqlb doctor tests each step"
     for host in ("a" * 70 + ".example", "..", ".a", "xn--"):
         message = endpoint_error(f"http://{host}")
-        assert message == f"GET http://{host}{ROUTE}: cannot connect: no host can have this name"
+        assert message == f"GET http://{host}{ROUTE}: cannot connect: the host name is invalid"
 
 
 def test_a_body_as_fast_as_the_wire_still_has_a_deadline() -> None:
@@ -501,7 +503,7 @@ def test_a_redirect_is_not_followed(status: int) -> None:
         with dashboard(Replay(faults={"*": server.giving(b"", status, {"Location": target})})) as replay:
             error = error_of(replay.url, SKEWED, **QUICK)
     assert error.message == f"GET {replay.url}{ROUTE}: redirected to {target}"
-    assert error.hint == "redirects are not followed; use that URL"
+    assert error.hint == "rmqlb does not follow redirects; use that URL"
     assert (other.asked, other.posted, len(replay.asked)) == ([], [], 1)
 
 
@@ -532,6 +534,6 @@ def test_a_group_that_nobody_can_be_asked_about_has_a_reason_of_its_own() -> Non
     with dashboard(Replay(faults=faults)) as replay:
         unread = fetch(replay, Wanted(everything=Everything())).unread
     assert [part.reason.removeprefix(replay.url) for part in unread] == [
-        "it is listed and has no route",
-        ": no broker reports the consumers of group g: there is no broker to ask",
+        "it is listed, but has no route",
+        ": no broker reports the consumers of group g: there is no broker to query",
     ]

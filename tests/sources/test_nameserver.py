@@ -196,12 +196,12 @@ def test_members_of_each_broker_are_kept_apart_and_a_silent_broker_is_noted(brok
 def test_an_unknown_group_gets_a_did_you_mean(brokers: tuple[Replay, ...]) -> None:
     with pytest.raises(DataError) as raised:
         fetch(Wanted(group="order-sv"), *brokers)
-    assert raised.value.message == f"group order-sv is not known at rocketmq://{brokers[0].address}"
+    assert raised.value.message == f"group order-sv is unknown at rocketmq://{brokers[0].address}"
     assert raised.value.hint == "did you mean order-svc?"
 
 
-SECRET_KEY_HINT = "is the secret key (RMQLB_SECRET_KEY, --secret-key-file) that of access key reader?"
-RIGHTS_HINT = "access key reader is known and may not read this: its rights are set at the cluster"
+SECRET_KEY_HINT = "does the secret key (RMQLB_SECRET_KEY, --secret-key-file) belong to access key reader?"
+RIGHTS_HINT = "access key reader is valid, but has no permission to read this: grant it at the cluster"
 KEY_HINT = "is reader the right access key, and is it enabled at the cluster?"
 _4, _5 = "org.apache.rocketmq.acl.common.AclException: ", "org.apache.rocketmq.auth."
 REFUSALS = {
@@ -212,7 +212,7 @@ REFUSALS = {
     f"{_5}authentication.exception.AuthenticationException: User:reader is not found.": KEY_HINT,
     f"{_5}authorization.exception.AuthorizationException: User:reader may not": RIGHTS_HINT,
     "User:reader has no permission to access Topic:OrderEvents from 127.0.0.1": RIGHTS_HINT,
-    f"{_4}No accessKey is configured": "does the cluster want an --access-key?",
+    f"{_4}No accessKey is configured": "does the cluster need an --access-key?",
 }
 
 
@@ -257,7 +257,7 @@ def test_concurrency_stays_within_its_bound() -> None:
 
 
 GRPC = ("vm@11012@0@knf9y2k23", "vm@11012@1@knfzeaz7r")
-PORT = "give its remoting port (remotingListenPort, 8080 if not set)"
+PORT = "pass its remoting port (remotingListenPort, 8080 if not set)"
 
 
 @pytest.fixture
@@ -290,15 +290,15 @@ def test_who_is_listed_twice_is_one_process_unless_its_address_differs() -> None
 
 
 @every_case(("fault", "reason"), [
-    (server.silent, "no whole answer within 0.5 s"),
+    (server.silent, "no complete answer within 0.5 s"),
     (server.reset, "the connection broke"),
     (server.raw(b"HTTP/1.1 400 Bad Request\r\n\r\n"), f"gRPC port, {PORT}"),
     (server.with_header(b"no header"), f"gRPC port, {PORT}"),
-    (server.refusing(206, "not online"), "a broker answers there, not a Proxy"),
-    (server.refusing(3, " request type 203 not supported"), "a NameServer answers there, or a Proxy before 5.1.1"),
+    (server.refusing(206, "not online"), "a broker answers at this port, not a Proxy"),
+    (server.refusing(3, " request type 203 not supported"), "a NameServer answers at this port, or a Proxy before 5.1.1"),
     (answering(b"{"), "Proxy 127.0.0.1:"),
     (answering(b'{"connectionSet": 1}'), "Proxy 127.0.0.1:"),
-    (answering(b"", 16, "AclException: no\nstack"), "it refuses to tell its consumers: code 16: AclException: no"),
+    (answering(b"", 16, "AclException: no\nstack"), "the Proxy refuses to list its consumers: code 16: AclException: no"),
 ])  # fmt: skip
 def test_whatever_is_wrong_with_one_is_a_reason_and_no_error(fault: Fault, reason: str, proxy: Replay) -> None:
     with remoting(Replay(faults={"*": fault})) as bad:
@@ -325,7 +325,7 @@ def test_an_address_may_be_short_and_what_is_before_an_at_sign_is_not_repeated()
         ("[::1]", "[::1]:8080"),
     ):
         assert proxy_address(given) == address
-    with pytest.raises(UsageError, match=r"^contexts\.prod\.proxy: it names a user$"):
+    with pytest.raises(UsageError, match=r"^contexts\.prod\.proxy: it contains a user$"):
         proxy_address("me:secret@proxy:8080", "contexts.prod.proxy")
 
 

@@ -25,7 +25,7 @@ from . import test_dashboard as dashboards
 from .test_nameserver import NOW, body, reads
 
 RUNNING = RequestCode.GET_CONSUMER_RUNNING_INFO
-LATE = "not asked within the 10 s of the deadline"
+LATE = "not requested within the 10 s of the deadline"
 NEVER = Deadline(None)
 
 
@@ -138,7 +138,7 @@ def test_what_is_not_asked_before_the_deadline_is_unread(brokers: tuple[Replay, 
     assert (late, times) == ({f"192.0.2.2@inst{i}" for i in range(3)}, {})
     assert not any(part.no_answer for part in snapshot.unread if part.kind == "member")
     assert snapshot.group("order-svc").request_modes is None
-    with pytest.raises(EndpointError, match=r"not asked within the 0 s of the deadline$"):
+    with pytest.raises(EndpointError, match=r"not requested within the 0 s of the deadline$"):
         fetch(brokers, time.pace, Wanted(group="order-svc"), 0)
 
 
@@ -196,7 +196,7 @@ def test_a_silent_broker_is_asked_once_and_again_at_the_end_and_is_read_whole_if
     assert sorted(snapshot.groups) == ["audit-svc", "bill-svc", "order-svc"]
     assert len(mute.requests) == 2
     parts = [part for part in snapshot.unread if part.kind in ("members", "offsets")]
-    assert {part.no_answer and part.reason.partition(": ")[2] for part in parts} == {"no whole answer within 0.3 s"}
+    assert {part.no_answer and part.reason.partition(": ")[2] for part in parts} == {"no complete answer within 0.3 s"}
     with cluster() as whole:
         expected = LiveSource(reads([whole[0].address], whole), lambda: NOW).fetch(ALL).groups
     with cluster(Replay(), Replay(broker="b1", faults={"*": silent_first})) as (good, slow):
@@ -239,7 +239,7 @@ def test_no_request_begins_or_lasts_beyond_the_deadline() -> None:
         source = LiveSource(reads([good.address], (good, mute), timeout=20, deadline=deadline), deadline=deadline)
         snapshot = source.fetch(ALL)
     reasons = {part.reason.split(": ")[-1] for part in snapshot.unread if part.no_answer}
-    assert reasons & {f"{what} within the 0.3 s of the deadline" for what in ("no answer", "not asked")}
+    assert reasons & {f"{what} within the 0.3 s of the deadline" for what in ("no answer", "not requested")}
     assert len(mute.requests) == 1
 
 

@@ -67,7 +67,7 @@ def test_every_key_is_read_of_yaml_and_json_and_the_example_is_a_policy(tmp_path
 def test_a_file_that_is_too_large_or_no_text_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="larger than 1048576 bytes") as caught:
         read(b"#" * (policy_file.MAX_BYTES + 1), tmp_path)
-    assert caught.value.hint == "a policy has at most 1 MB"
+    assert caught.value.hint == "the limit is 1 MB"
     with pytest.raises(UsageError, match="line 2 is not UTF-8 text"):
         read(b"rules:\n\xff", tmp_path)
     with pytest.raises(DataError, match=r"--policy none\.yaml: No such file"):

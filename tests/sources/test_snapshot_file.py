@@ -110,7 +110,7 @@ def test_what_is_written_is_read_back_and_written_again_to_the_byte(snapshot: Cl
 def test_a_newer_major_version_or_none_is_refused_before_the_fields_are_read() -> None:
     for version in ("3.0", "3", "10.3"):
         error = problem(snapshot_text({"topics": "another shape"}, version))
-        assert error.message == f"stdin: snapshot format {version} is newer than this program reads (2.0)"
+        assert error.message == f"stdin: snapshot format {version} is too new: this rmqlb reads up to 2.0"
         assert error.hint == "use a newer rmqlb"
     odd: tuple[object, ...] = ("", "x", "²", "1x", "-1", "9" * 5000, None, True, [1])
     for error in (problem(snapshot_text({}, version)) for version in odd):

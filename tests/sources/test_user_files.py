@@ -85,7 +85,7 @@ def test_a_file_is_the_users_alone_to_change_and_one_that_names_a_secret_to_read
         assert raised.value.message == f"{path}: other users can change it"
         return
     place = f"{path}, line 4, contexts.prod.secret"
-    assert raised.value.message == f"{place}: it says where a secret is, and other users can open the file"
+    assert raised.value.message == f"{place}: other users can read this file, which contains the location of a secret"
     assert plain(read_user_file(file(tmp_path, CTX, mode)))["contexts"] == {"prod": {"source": "http://h"}}
 
 
@@ -198,9 +198,9 @@ def test_what_is_no_place_is_refused_without_being_shown() -> None:
     for kind, name in (*places, ("keyring", "https://h/x/me")):
         place = secret_place(f"{kind}:{name}", WHERE)
         assert (place.kind, place.name, str(place)) == (kind, name, f"{kind}:{name}")
-    hint = "say where it is: file:PATH, env:NAME or keyring:SERVICE/USER"
+    hint = "write where the secret is: file:PATH, env:NAME or keyring:SERVICE/USER"
     for text in (CANARY, f"pass:{CANARY}", "file:", "env:", f"env:{CANARY}", "keyring:rmqlb", "keyring:/me", "keyring:a/", ""):  # fmt: skip
-        assert problem(text) == ("that is not a place of a secret", hint)
+        assert problem(text) == ("not a location of a secret", hint)
 
 
 def test_a_files_first_line_is_the_secret_and_an_editors_mark_is_no_part_of_it(tmp_path: Path) -> None:
@@ -213,7 +213,7 @@ def test_a_files_first_line_is_the_secret_and_an_editors_mark_is_no_part_of_it(t
         path.write_bytes(text.encode())
         assert problem(f"file:{path}") == (f"file:{path}: its first line is empty", None)
     path.chmod(0o640)
-    assert problem(f"file:{path}") == (f"file:{path}: other users can open it", f"chmod 600 {path}")
+    assert problem(f"file:{path}") == (f"file:{path}: other users can read it", f"chmod 600 {path}")
     path.chmod(0o600)
     path.write_bytes(b"\xff")
     assert problem(f"file:{path}") == (f"file:{path}: it is not UTF-8 text", None)
@@ -231,6 +231,6 @@ def test_a_keyring(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert problem("keyring:rmqlb/other") == missing
     assert problem("keyring:rmqlb/empty")[0] == "keyring:rmqlb/empty: the keyring has no such entry"
     message, hint = problem("keyring:locked/me")
-    assert message == "keyring:locked/me: the keyring does not give it (Locked)"
-    assert hint == "is the keyring unlocked? keyring diagnose tells which one is used"
+    assert message == "keyring:locked/me: the keyring does not return the secret (Locked)"
+    assert hint == "is the keyring unlocked? keyring diagnose shows which keyring is in use"
     del sys.modules["keyring"]

@@ -262,10 +262,10 @@ def test_a_long_address_from_the_far_side_takes_linear_time() -> None:
 
 SOON = replace(SETTINGS, timeout=0.3)
 GO_AWAY = server.refusing(ResponseCode.GO_AWAY, "please go away")
-NOT_IN_TIME = "no whole answer within 0.3 s"
+NOT_IN_TIME = "no complete answer within 0.3 s"
 NOT_CONNECTED = "cannot connect within 0.3 s"
 RESET = "the connection broke: Connection reset by peer"
-CLOSED = "the connection broke: it was closed before the whole answer had come"
+CLOSED = "the connection broke: it was closed before the complete answer arrived"
 PASSING = [
     (server.reset, RESET), (server.reset_mid_frame, RESET), (server.closed, CLOSED), (server.closed_mid_frame, CLOSED),
     (GO_AWAY, "GO_AWAY: the server is shutting down"),
@@ -319,7 +319,7 @@ def test_what_does_not_end_is_given_up_and_not_asked_again(fault: Fault) -> None
     with talking(replay := Replay(faults={"*": fault}), SOON) as opened:
         error = failure(opened, replay.address)
         assert error.message.endswith(NOT_IN_TIME)
-        assert ("never sent" in (error.hint or "")) == (fault is server.with_wrong_opaque)
+        assert ("did not send" in (error.hint or "")) == (fault is server.with_wrong_opaque)
         assert (len(replay.requests), replay.connections) == (1, 1)
         del replay.faults["*"]
         assert opened.call(replay.address, ROUTE).body == answer_body(replay, ROUTE)
@@ -413,7 +413,7 @@ def test_a_resolver_without_an_answer_is_given_up_and_a_host_that_is_not_found_i
     with client(waiting) as opened:
         assert problem(opened, "broker-a:1") == "cannot connect: Name or service not known"
         for host in ("a..b", "x" * 64):
-            assert problem(opened, f"{host}:1") == "cannot connect: no host can have this name"
+            assert problem(opened, f"{host}:1") == "cannot connect: the host name is invalid"
     assert slept == []
 
 
@@ -558,7 +558,7 @@ CERTIFICATE = "cannot read the client certificate "
         (lambda f, path: (f.ca, path), CERTIFICATE + "{}: PEM lib"),
         (lambda f, _: (f.ca, f.client_cert), CERTIFICATE + ".*client_cert.pem: PEM lib"),
         (lambda f, _: (f.ca, f.client_cert, f.foreign_cert), CERTIFICATE + ".*client_cert.pem with the key .*foreign_cert.pem: key values mismatch"),
-        (lambda f, _: (f.ca, None, f.client_key), "--client-key makes no sense without --client-cert"),
+        (lambda f, _: (f.ca, None, f.client_key), "--client-key needs --client-cert"),
     ],
 )  # fmt: skip
 def test_files_that_cannot_be_used_are_named(files: Files, tmp_path: Path, arguments: Arguments, message: str) -> None:
@@ -575,5 +575,5 @@ def test_a_key_with_a_password_is_refused_and_nobody_is_asked(files: Files, tmp_
     encryption = form.BestAvailableEncryption(b"canary")
     locked = key.private_bytes(form.Encoding.PEM, form.PrivateFormat.PKCS8, encryption)
     (tmp_path / "locked.pem").write_bytes(locked)
-    with pytest.raises(UsageError, match="the client certificate's key has a password"):
+    with pytest.raises(UsageError, match="the key of the client certificate has a password"):
         tls_context(files.ca, files.client_cert, str(tmp_path / "locked.pem"))

@@ -11,7 +11,7 @@ from rmqlb.model.route import MASTER_ID
 
 
 class Connections:
-    """One request follows the other; a silent broker keeps the thread waiting until the timeout."""
+    """A consumer's connections: requests run one after the other, and a silent broker blocks until the timeout."""
 
     def __init__(
         self,
@@ -22,7 +22,7 @@ class Connections:
         opened: Callable[[Broker], None],
         nobody: MemberList | None = None,
     ) -> None:
-        """`nobody`: how the client reads the error of a broker that knows no consumer of the group."""
+        """Keep `nobody`, the client's reading of the error of a broker that knows no consumer of the group."""
         self._addresses: dict[Broker, None] | None = None
         self._ids: dict[str, tuple[int, ...]] = {}
         self._views = views

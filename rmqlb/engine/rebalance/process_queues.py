@@ -221,7 +221,7 @@ class ProcessQueues:
         return got
 
     def _query_offset(self, queue: MessageQueue) -> Generator[int, None, bool]:
-        """`computePullFromWhere`: no answer, no queue in this pass; `RebalancePullImpl` takes 0 without a request."""
+        """`computePullFromWhere`: without an answer the queue is not taken now; `RebalancePullImpl` uses 0 instead."""
         if self._client.type == "pull":
             return True
         broker = self._connections.stores_offsets(self._env.broker_name(queue))
@@ -260,7 +260,7 @@ class ProcessQueues:
         self._say("pull", pulled, "pulls {} for the first time")
 
     def _listener_us(self, queue: MessageQueue) -> int:
-        """The time that the listener still works on a dropped queue: the rest of one message's time."""
+        """The time for which the listener still works on a dropped queue: the rest of one message's time."""
         env, draws = self._env, self._client.draws
         consume_us, rate = env.scenario.consume_us, env.scenario.rates.get(queue)
         if not env.locks or not consume_us:

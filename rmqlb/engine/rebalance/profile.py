@@ -1,4 +1,4 @@
-"""Consumers as they rebalance: a `ConsumerProfile` for each stretch of Java versions, and for each other library."""
+"""Rebalance rules of consumers: a `ConsumerProfile` for each range of Java versions, and each other library."""
 
 from __future__ import annotations
 

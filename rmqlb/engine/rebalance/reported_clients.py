@@ -31,12 +31,12 @@ def client_version(group: ConsumerGroup | None, given: str | None = None) -> tup
     if len(rules) == 1:
         return usual, ()
     text = ", ".join(f"{version} ({number})" for version, number in versions.most_common())
-    return usual, (Finding("mixed-versions", f"consumers report the versions {text}: all are simulated as {usual}"),)
+    return usual, (Finding("mixed-versions", f"consumers report the versions {text}: all simulated as {usual}"),)
 
 
 def orderly_findings(sdks: Iterable[str]) -> Iterator[Finding]:
     if "cpp" in sdks:
-        text = "C++ consumers take an orderly queue first and lock it later; simulated with the lock first, as in Java"
+        text = "C++ consumers take an orderly queue first and lock it later; the simulation locks first, as Java does"
         yield Finding("other-language", text)
 
 
@@ -56,13 +56,13 @@ def consumer_types(
     ids, findings = list(dict.fromkeys(group.client_ids or ())), []
     silent = [client_id for client_id in ids if client_id not in known]
     if group.consume_type == CONSUME_ACTIVELY and silent and given is None:
-        text = "pulls, and does not say whether as DefaultMQPullConsumer or DefaultLitePullConsumer"
-        how = "simulated as the latter; --set consumer-type=ID=pull says otherwise"
+        text = "pulls, but does not report whether as DefaultMQPullConsumer or DefaultLitePullConsumer"
+        how = "simulated as the latter; change this with --set consumer-type=ID=pull"
         findings.append(Finding("consumer-type-unknown", f"{silent[0]}{_more(silent)} {text}: {how}"))
     assigned = [client_id for client_id in ids if known.get(client_id, usual) == "assign"]
     if assigned:
-        text = f"{assigned[0]}{_more(assigned)} assigns itself queues (assign) and takes no part in the rebalance"
-        effect = "brokers list it all the same, so that the others leave it a share that stays unread"
+        text = f"{assigned[0]}{_more(assigned)} assigns queues to itself (assign) and does not rebalance"
+        effect = "brokers still list it, so the others leave it a share, which stays unread"
         findings.append(Finding("assigns-itself", f"{text}: {effect}"))
     return usual, known, tuple(findings)
 

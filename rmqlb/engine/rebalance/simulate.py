@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, Literal
 
-from msgspec import Meta, Struct
+from msgspec import Meta
 from msgspec.structs import replace
 
 from rmqlb.engine.allocate import check_settings
@@ -28,7 +28,7 @@ from rmqlb.engine.rebalance.lag import lag_over_time
 from rmqlb.engine.rebalance.profile import consumer_profile_of
 from rmqlb.engine.rebalance.timelines import EventLog, timelines
 from rmqlb.errors import DataError, RmqlbError, UsageError
-from rmqlb.model.group import ConsumerType, QueueState, States
+from rmqlb.model.group import QueueState, States
 from rmqlb.model.group_scenario import CONSUME_FROM, SECOND_US, TIMER_NAMES, Event, EventKind, GroupScenario
 from rmqlb.model.limits import MOST_GROUP_TRIALS, SHORTEST_US, TrialNumber
 from rmqlb.model.message_queue import MessageQueue, sort_client_ids, sort_key
@@ -42,7 +42,6 @@ from rmqlb.model.simulate_rebalance import (
     FigureSpreads,
     GroupFigures,
     GroupTrials,
-    LagCurve,
     QueueRate,
     QueueTimeline,
     RebalanceResult,
@@ -136,13 +135,13 @@ class _Cluster:
 
     def contradictions(self, event: Event) -> Iterator[RmqlbError]:
         if event.at_us < 0:
-            yield UsageError("before the start", hint="times count from the start, 0s")
+            yield UsageError("the time is before the start", hint="times count from the start (0s)")
         if event.kind == "join":
             if not event.subject:
-                yield UsageError("a client id cannot be empty")
+                yield UsageError("a client ID cannot be empty")
             if self._present[event.subject]:
-                hint = "let it leave or crash before, or give the new process another id"
-                yield UsageError("it is already in the group then", hint=hint, code="already-in-group")
+                hint = "let it leave or crash before, or give the new process another ID"
+                yield UsageError("it is already in the group at that time", hint=hint, code="already-in-group")
         elif event.kind in _OF_CONSUMERS:
             yield from self._of_consumer(event.kind, event.subject)
         elif event.kind == "route-change":
@@ -155,11 +154,13 @@ class _Cluster:
         if not present[client_id]:
             was = "no longer" if client_id in present else "not"
             hint = suggestion("consumers", client_id, sorted(+present))
-            yield DataError(f"it is {was} in the group then", hint=hint, code="not-in-group")
+            yield DataError(f"it is {was} in the group at that time", hint=hint, code="not-in-group")
         if kind == "unfreeze" and not frozen:
-            yield UsageError("it is not frozen then", hint="an end takes the freeze along")
+            yield UsageError("it is not frozen at that time", hint="a freeze ends when the process ends")
         if frozen == present[client_id] and kind not in _OF_FROZEN:
-            yield UsageError("it is frozen then, and does nothing", hint="let the freeze end before, or kill it: crash")
+            yield UsageError(
+                "it is frozen at that time, so it does nothing", hint="end the freeze earlier, or use crash"
+            )
 
     def _of_broker(self, event: Event) -> Iterator[RmqlbError]:
         name, up = event.subject, self._up.get(event.subject)
@@ -168,11 +169,11 @@ class _Cluster:
                 hint = suggestion("brokers", name, self._up)
                 yield DataError("there is no such broker", hint=hint, code="unknown-broker")
             if not up:
-                yield UsageError("it is down already")
+                yield UsageError("it is already down")
         elif up:
-            yield UsageError("it is up already")
+            yield UsageError("it is already up")
         elif up is not None and (event.read_queues, event.write_queues) != (None, None):
-            yield UsageError("it comes back with the queues that it had")
+            yield UsageError("a broker of the route returns with its former queues")
 
     def _of_route(self, event: Event) -> Iterator[RmqlbError]:
         topic, broker = event.subject, event.broker_name
@@ -195,8 +196,9 @@ _SPREADS = ("p95", "p50", "max")
 _STILL_OPEN = {
     **{f"{which}_{kind}_ms": f"queues_with_{kind}_at_end" for kind in BAD_STATES for which in ("longest", "total")},
     "unread_ms": "queues_unread_at_end",
+    **dict.fromkeys(("peak_lag", "lag_gone_ms"), "queues_never_drained"),
 }
-"""A length of time, and the count of queues whose length is not over at the end."""
+"""A figure, and the count of queues that may make the figure infinite: for them it is not over at the end."""
 
 
 def figures(
@@ -249,15 +251,17 @@ def try_on_group(condition: Condition, found: GroupFigures | GroupTrials) -> Tri
     figures: Any = found
     if isinstance(found, GroupTrials):
         if spread not in _SPREADS:
-            raise UsageError(f"{error}: what is {spread}?", hint=suggestion("spreads", spread, _SPREADS))
+            raise UsageError(f"{error}: unknown spread {spread}", hint=suggestion("spreads", spread, _SPREADS))
         figures, endless = found.figures, found.converged < found.trials
     else:
         endless = found.convergence_ms is None
         if condition.subject is not None:
-            raise UsageError(f"{error}: [{spread}] is of many trials", hint="give --trials N")
+            raise UsageError(f"{error}: [{spread}] needs many trials", hint="pass --trials N")
+    number = _number(getattr(figures, name), spread)
     if name != "convergence_ms":
         endless = name in _STILL_OPEN and bool(_number(getattr(figures, _STILL_OPEN[name]), "max"))
-    return _endless(condition) if endless else condition.try_on(_number(getattr(figures, name), spread))
+        endless &= name != "peak_lag" or number is None  # a lag that stays has a peak
+    return _endless(condition) if endless else condition.try_on(number)
 
 
 def try_on_rollout(condition: Condition, rollout: Rollout) -> TriedCondition:
@@ -369,8 +373,10 @@ class GroupSimulation:
     def run(self, trial: int = 0, *, explain: bool = False) -> RebalanceResult:
         env, clients, end_us = self._simulated(trial, explain=explain)
         queues = timelines(env.log, self._scenario, self._states, end_us, self._routes)
+        lag = lag_over_time(env.log, queues, self._scenario, self._states, end_us)
         profiles = ", ".join(dict.fromkeys(client.profile.name for client in clients))
         scenario, first_us = self._scenario, self._first_us
+        found = figures(queues, env.log, first_us, settled=env.has_settled(), broadcasting=scenario.broadcasting)
         return RebalanceResult(
             group=self._group,
             strategy=self._members.name,
@@ -378,11 +384,11 @@ class GroupSimulation:
             events=tuple(map(event_echo, self._events)),
             trial=trial,
             end_ms=milliseconds(end_us),
-            figures=figures(queues, env.log, first_us, settled=env.has_settled(), broadcasting=scenario.broadcasting),
+            figures=found if lag is None else replace(found, **lag.figures(milliseconds(first_us))),
             queues=queues,
             consumers=consumer_parts(queues, [client.client_id for client in clients]),
             steps=tuple(env.log.steps) if explain else None,
-            lag=lag_over_time(env.log, queues, scenario, self._states, end_us),
+            lag=lag,
         )
 
     def figures(self, trial: int) -> GroupFigures:
@@ -473,7 +479,7 @@ _HAPPENS: Mapping[EventKind, Callable[[Client], None]] = {
 
 
 def _by_name(routes: Sequence[TopicRouteData]) -> tuple[TopicRouteData, ...]:
-    """Sort topics and brokers, whose order in answers of NameServers and in clients' maps means nothing."""
+    """Sort topics and brokers: their order in NameServers' answers and in clients' maps has no meaning."""
 
     def sorted_by_name(brokers: Iterable[Any]) -> tuple[Any, ...]:
         return tuple(sorted(brokers, key=lambda data: sort_key(data.broker_name)))
@@ -528,10 +534,10 @@ def _check(scenario: GroupScenario) -> None:
     require(scenario, GroupScenario, "GroupScenario")
     require(scenario.consume_from, Literal[CONSUME_FROM], "GroupScenario.consume_from")
     if scenario.orderly and {scenario.consumer_type, *scenario.consumer_types.values()} != {"push"}:
-        raise UsageError("only push consumers have a listener that is orderly", hint="leave --orderly out")
+        raise UsageError("only push consumers have an orderly listener", hint="leave out --orderly")
     for queue, rate in scenario.rates.items():
         if rate < 0:
-            raise UsageError(f"{rate} messages per second into {queue} make no sense")
+            raise UsageError(f"{rate} messages per second is not a possible rate of {queue}")
     # Timers that would repeat without any time between, or a thousand times in each millisecond.
     timers, profile = scenario.timers, consumer_profile_of(scenario.client_version)
     names = ["route-poll", "heartbeat", "lock-renewal", "broker-scan"]
@@ -539,18 +545,9 @@ def _check(scenario: GroupScenario) -> None:
     names += ["notify-batch"] if timers.notify_batch_us else []
     for name in names:
         if (length_us := getattr(timers, TIMER_NAMES[name])) < SHORTEST_US:
-            text = f"timer {name} is {length_us} us: what happens again and again is 1 ms apart at the least"
-            hint = "between two rebalances clients before 5.2.0 wait for rebalance-wait, newer ones rebalance-min"
+            text = f"timer {name} is {length_us} us: the smallest interval is 1 ms"
+            hint = "clients before 5.2.0 use rebalance-wait between two rebalances, newer clients rebalance-min"
             raise UsageError(text, hint=hint, code="too-many-steps")
-
-
-class Work(Struct, frozen=True):
-    """The inflow of queues, and the time and the threads of their consumers."""
-
-    rates: Mapping[MessageQueue, float] = {}
-    consume_us: int = 0
-    threads: int = 20
-    orderly: bool = False
 
 
 _PLAN_TRIALS = 5
@@ -559,19 +556,9 @@ _LARGEST = 1000  # consumers × queues up to which the simulations for a plan ta
 
 
 def convergence(
-    plan: RebalancePlan,
-    before: Side,
-    after: Side,
-    changes: Changes,
-    *,
-    states: States,
-    client_version: str,
-    consume_from: str,
-    consumer_type: ConsumerType = "push",
-    consumer_types: Mapping[str, ConsumerType] | None = None,
-    work: Work = Work(),  # noqa: B008 (it is frozen)
+    plan: RebalancePlan, before: Side, after: Side, changes: Changes, scenario: GroupScenario, states: States
 ) -> Convergence | None:
-    """The effect on consumers if a plan's change happens at one moment, over a few trials.
+    """The effect on consumers if a plan's change happens at one moment, over a few trials of a scenario.
 
     None if no event happens, no consumer is left, the strategy changes (which needs restarts one by one), or the group
     is large.
@@ -581,19 +568,8 @@ def convergence(
     size = max(end.consumers for end in ends) * max(end.queues for end in ends)
     if not events or not after.members.client_ids or changes.to_strategy is not None or size > _LARGEST:
         return None
-    scenario = GroupScenario(
-        events,
-        client_version=client_version,
-        broadcasting=before.members.broadcasting,
-        consume_from=consume_from,
-        consumer_type=consumer_type,
-        consumer_types=consumer_types or {},
-        patience_us=_PLAN_PATIENCE_US,
-        rates=work.rates,
-        consume_us=work.consume_us,
-        consume_threads=work.threads,
-        orderly=work.orderly,
-    )
+    broadcasting = before.members.broadcasting
+    scenario = replace(scenario, events=events, broadcasting=broadcasting, patience_us=_PLAN_PATIENCE_US)
     try:
         simulation = GroupSimulation(None, before.members, before.routes, scenario, states=states, checked=True)
         runs = [simulation.run(trial) for trial in range(_PLAN_TRIALS)]
@@ -602,7 +578,7 @@ def convergence(
         return None  # a plan can be possible where a simulation is not, for example with a broker without an address
     found, all_converged = trials.figures, trials.converged == trials.trials
     unassigned = any(end.unassigned for end in ends)
-    lags = [run.lag.group for run in runs if run.lag is not None]
+    lags = (run.lag.group for run in runs if run.lag is not None)
     doubly = any(end.duplicate_owners or end.queues_of_duplicate_client_ids for end in ends)
     return Convergence(
         trials=trials.trials,
@@ -612,12 +588,8 @@ def convergence(
         longest_gap_ms=None if unassigned else found.longest_gap_ms.max,
         longest_overlap_ms=None if doubly else found.longest_overlap_ms.max,
         unread_ms=found.unread_ms.max,
-        lag=max(lags, key=_badness, default=None),
+        lag=max(lags, key=lambda lag: (lag.lasts_ms, lag.growth_per_second), default=None),
     )
-
-
-def _badness(lag: LagCurve) -> tuple[float, float]:
-    return math.inf if lag.gone_ms is None else lag.gone_ms, lag.growth_per_second
 
 
 def change_events(before: Side, after: Side, changes: Changes) -> Iterator[Event]:

@@ -147,7 +147,7 @@ Aligned = Literal["event-at", "left", "first-change"]
 def _aligned(
     recording: result.Recording, expected: Expected
 ) -> tuple[Aligned | None, result.Between | None, tuple[float, float]]:
-    """The moment that aligns the times: its kind, its time in the recording, and its time in the simulation."""
+    """The event that aligns the times: its kind, its time in the recording, and its time in the simulation."""
     if expected.kind == "plan":
         return None, None, (0, 0)
     kind, subject, at_ms = expected.event or ("", "", 0)
@@ -175,7 +175,9 @@ def judged(conditions: Iterable[Condition], recording: result.Recording) -> tupl
 def must_be_askable(conditions: Iterable[Condition], *, is_compared: bool) -> None:
     for condition in conditions:
         if condition.name in _OF_COMPARISON.names and not is_compared:
-            raise UsageError(f"--fail-on {condition.text!r}: against which prediction?", hint="name it with --against")
+            raise UsageError(
+                f"--fail-on {condition.text!r}: against which prediction?", hint="name the prediction with --against"
+            )
 
 
 def _judged(condition: Condition, recording: result.Recording) -> TriedCondition:

@@ -1,4 +1,4 @@
-"""How producers go round their queues, SDK by SDK; a counter is what they remember from message to message."""
+"""The queue rotation of producers, SDK by SDK; a counter is their memory from message to message."""
 
 from __future__ import annotations
 

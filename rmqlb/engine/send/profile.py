@@ -1,4 +1,4 @@
-"""Changes of the Java producer from version to version: one `ClientProfile` for each stretch of equal behaviour.
+"""Changes of the Java producer between versions: one `ClientProfile` for each range of equal behaviour.
 
 Facts only, read from the released classes of the versions named.
 """
@@ -71,7 +71,7 @@ class ClientProfile(Struct, frozen=True):
         return str(self.versions)
 
     def duration(self, latency_ms: float, *, isolation: bool) -> int:
-        """For how many ms an attempt isolates its broker (`MQFaultStrategy.computeNotAvailableDuration`)."""
+        """The isolation of a broker after an attempt, in ms (`MQFaultStrategy.computeNotAvailableDuration`)."""
         counted = self.isolation_latency if isolation else latency_ms
         for threshold, duration in zip(reversed(self.latency_max), reversed(self.not_available_duration), strict=True):
             if counted >= threshold:
@@ -80,7 +80,7 @@ class ClientProfile(Struct, frozen=True):
 
 
 def _profiles() -> tuple[ClientProfile, ...]:
-    """From the newest to the oldest, each by its differences from the next newer one."""
+    """The profiles, newest first, each defined by its differences from the next newer one."""
     v533 = ClientProfile((5, 3, 3))
     v532 = replace(v533, since=(5, 3, 2), caps_request=False)
     v531 = replace(v532, since=(5, 3, 1), async_needs_time=False)

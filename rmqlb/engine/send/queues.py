@@ -84,14 +84,14 @@ def stored_list(route: TopicRouteData, broker_name: str | None = None) -> list[M
 
 def _reject_static_topic(route: TopicRouteData, profile: SdkProfile) -> None:
     if route.is_static:
-        text = f"topic {route.topic} is a static topic: what producers of {profile.name} make of it is not known"
-        raise DataError(text, hint="its logical queues are those of Java's producers")
+        text = f"topic {route.topic} is a static topic: rmqlb does not know its queues for producers of {profile.name}"
+        raise DataError(text, hint="its logical queues are known only for Java producers")
 
 
 def _go(route: TopicRouteData) -> list[MessageQueue]:
     """`routeData2PublishInfo` (client-go 2.1.2), which reads neither order configs nor static topics."""
     if len(route.queue_datas) > _MOST_GO_BROKERS:
-        text = f"the order of a Go producer's queues is not known beyond {_MOST_GO_BROKERS} brokers"
+        text = f"rmqlb does not know the order of a Go producer's queues beyond {_MOST_GO_BROKERS} brokers"
         hint = "it depends on the Go version that the producer was built with"
         raise DataError(f"topic {route.topic}: {text}", hint=hint)
     return [queue for data in route.queue_datas if _writable(route, data) for queue in _queues(route, data)]
@@ -162,7 +162,7 @@ def place_of_key(size: int, key: str, profile: SdkProfile) -> int:
     kind = profile.hash
     if kind == "random":
         prefix = f"{profile.name} cannot be predicted: "
-        hint = "each process of such producers sends a message group to another queue"
+        hint = "each process sends a message group to a different queue"
         raise UsageError("string.GetHashCode differs from process to process", prefix=prefix, hint=hint)
     if kind == "java":
         return abs(hash_code(key)) % size

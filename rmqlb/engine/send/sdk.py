@@ -1,4 +1,4 @@
-"""The SDKs whose producers are known: the version that was read, its rules, and how they were proven.
+"""The SDKs with known producers: the version that was read, its rules, and their proof.
 
 A version or an SDK that is not here gets the rules of the nearest one that is.
 """
@@ -27,7 +27,7 @@ class SdkProfile(Struct, frozen=True):
     mirrors: str  # the version whose rules these are
     vectors: int  # number of questions that the SDK itself answered; 0 where only its source was read
     hash: Hash  # of a message group or sharding key
-    rotation: Rotation | None  # its way round the queues
+    rotation: Rotation | None  # its rotation through the queues
     counter: Counter = "int32"  # the number that it counts by
     counts_first: bool = False  # the counter goes up before it is used
     since: Version | tuple[()] = ()  # the first version that has these rules; () is the oldest there is
@@ -114,7 +114,7 @@ class ChosenSdk(Struct, frozen=True):
 
     @property
     def mirrors(self) -> str:
-        """The version whose rules these are, with the SDK where it is another one."""
+        """The version whose rules these are, with its SDK if that is another one."""
         own = self.text.partition("@")[0] == self.profile.name
         return self.profile.mirrors if own else f"{self.profile.name} {self.profile.mirrors}"
 
@@ -154,6 +154,6 @@ def sdk(text: str) -> ChosenSdk:
     match = _VERSION.fullmatch(version)
     if match is None:
         known = ", ".join(f"{name}@{profile.mirrors}" for profile in stretches)
-        raise UsageError(f"{text[:60]}: not a version of {name}", hint=f"known are {known}")
+        raise UsageError(f"{text[:60]}: not a version of {name}", hint=f"known versions: {known}")
     wanted = int(match[1]), int(match[2]), int(match[3] or 0)
     return ChosenSdk(next(profile for profile in stretches if wanted >= profile.since), text, assumed=True)

@@ -37,7 +37,7 @@ def key_queues(
     """Find the queue of each distinct key under each SDK, before and after a change (raises DataError)."""
     queues = route.publish_queues()
     if not queues:
-        hint = "show-route says which brokers are writable and have a master"
+        hint = "show-route shows which brokers are writable and have a master"
         raise DataError(f"topic {route.topic} has no queue that producers can write", hint=hint)
 
     def places(of: TopicRouteData) -> dict[str, _Places]:

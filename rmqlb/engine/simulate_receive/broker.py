@@ -28,7 +28,7 @@ from rmqlb.model.simulate_receive import ReceiveScenario
 _REST_US = (1 + rules.REVIVE_MOST_SLOW) * rules.REVIVE_INTERVAL_US
 _QUIET_STEPS = rules.REVIVE_QUIET_US // rules.REVIVE_STEP_US + 1
 IDLE_US = _REST_US + _QUIET_STEPS * rules.REVIVE_STEP_US
-"""The time of an idle service for a rest and a look."""
+"""The time of an idle service for a rest and a scan."""
 
 
 class TimerWheel(NamedTuple):
@@ -38,7 +38,7 @@ class TimerWheel(NamedTuple):
     late: int
 
     def handed_over(self, due: int, now: int) -> int:
-        """When an entry comes to its queue: after the last full second before the entry is due has passed.
+        """The time at which an entry reaches its queue: the next check after the full second in which it is due.
 
         >>> TimerWheel(0, 50_000).handed_over(9_400_000, now=0), TimerWheel(0, 0).handed_over(9_000_000, now=0)
         (10050000, 9000000)
@@ -86,12 +86,12 @@ class ReviveService:
     def _run(self, rest_began: int) -> Steps:
         slow, rest_us = rules.REVIVE_MOST_SLOW, _REST_US
         while True:
-            looks = 0
+            steps = 0
             if rest_us == _REST_US and all(entry.visible is None for entry in self._entries):
-                looks = yield from self._sleep(rest_began)
+                steps = yield from self._sleep(rest_began)
             else:
                 yield rest_us
-            if (yield from self._read(looks)):
+            if (yield from self._read(steps)):
                 slow, rest_us = 1, rules.REVIVE_INTERVAL_US
             else:
                 rest_us = (1 + slow) * rules.REVIVE_INTERVAL_US
@@ -99,7 +99,7 @@ class ReviveService:
             rest_began = self._clock.now
 
     def _sleep(self, rest_began: int) -> Generator[int, None, int]:
-        """Skip rests and looks without a checkpoint; return how often the present look has found nothing."""
+        """Skip rests and checks without a checkpoint; return how often the current check has found nothing."""
         round_us = _REST_US if self._entries else IDLE_US
         self._asleep = True
         yield LONGEST_US
@@ -107,15 +107,15 @@ class ReviveService:
         if place < _REST_US:
             yield _REST_US - place
             return 0
-        looks, since = divmod(place - _REST_US, rules.REVIVE_STEP_US)
+        steps, since = divmod(place - _REST_US, rules.REVIVE_STEP_US)
         yield rules.REVIVE_STEP_US - since
-        return looks + 1
+        return steps + 1
 
-    def _read(self, looks: int) -> Generator[int, None, bool]:
+    def _read(self, steps: int) -> Generator[int, None, bool]:
         """Read entries until they cover two seconds or no more come; return whether there were checkpoints."""
         clock, entries, began = self._clock, self._entries, self._clock.now
         read, end, first = 0, -1, -1
-        while looks < _QUIET_STEPS:
+        while steps < _QUIET_STEPS:
             if len(entries) > read:
                 if clock.now - began > rules.REVIVE_SCAN_US:
                     break
@@ -123,13 +123,13 @@ class ReviveService:
                     end = max(end, entry.due)
                     if entry.visible is not None and first < 0:
                         first = entry.visible
-                read, looks = len(entries), 0
+                read, steps = len(entries), 0
             if end >= 0:
                 if clock.now - end > rules.REVIVE_STALE_US and not self._timer.is_behind(clock.now):
                     end = clock.now
                 if first < 0 or end - first > rules.REVIVE_LAG_US:
                     break
-            looks += 1
+            steps += 1
             yield rules.REVIVE_STEP_US
         return self._merge(read, end)
 
@@ -237,7 +237,7 @@ class Broker:
         self._scan_phase, self._lock_phase = below(rules.SCAN_US), below(rules.LOCK_TICK_US)
         self._services: list[ReviveService] = []
         if rules.may_come_back(self._scenario):
-            timer = TimerWheel(below(rules.TIMER_SECOND_US), below(rules.TIMER_LOOK_US))
+            timer = TimerWheel(below(rules.TIMER_SECOND_US), below(rules.TIMER_CHECK_US))
             for _ in range(rules.REVIVE_QUEUES):
                 self._services.append(ReviveService(self._clock, timer, below(IDLE_US), self._revive))
         self._checkpoints = 0

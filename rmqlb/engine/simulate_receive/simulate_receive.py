@@ -47,14 +47,14 @@ Progress = Callable[[int], None]
 
 
 def readable_queues(route: TopicRouteData) -> list[MessageQueue]:
-    """The queues that a SimpleConsumer goes round, in its order (raises DataError, UsageError).
+    """The queues that a SimpleConsumer visits, in its order (raises DataError, UsageError).
 
     They are the readable queues of brokers with a master, broker by broker as in the route: `RouteActivity.queryRoute`
     (5.5.0) and `SubscriptionLoadBalancer`. Their permissions do not matter here, only their number.
     """
     if route.is_static:
-        text = f"topic {route.topic} is static: its queues are logical ones, from which receives are not simulated"
-        raise UsageError(text, hint="simulate a topic whose queues are on brokers", code="static-topic")
+        text = f"topic {route.topic} is a static topic: rmqlb does not simulate receives from its logical queues"
+        raise UsageError(text, hint="simulate a topic that is not static", code="static-topic")
     brokers = route.brokers_by_name()
     queues: list[MessageQueue] = []
     for data in route.queue_datas:
@@ -80,9 +80,9 @@ def check(route: TopicRouteData, scenario: ReceiveScenario) -> list[MessageQueue
     if scenario.client == "pop" and scenario.fifo:
         raise UsageError("POP clients of 5.5.0 do not consume in order: they send every request without order")
     if rules.is_refused(scenario):
-        text = f"await duration of {milliseconds(scenario.await_us):g} ms: the Proxy refuses each receive, since it"
-        why = "lets one wait 5 s at least and the client gives up after the await duration and its request timeout, 3 s"
-        hint = "take 5 s or more: a shorter one does not make a SimpleConsumer come round sooner"
+        text = f"await duration of {milliseconds(scenario.await_us):g} ms: the Proxy refuses each receive, because the"
+        why = "shortest wait there is 5 s, and the client gives up 3 s after its await duration (its request timeout)"
+        hint = "use 5 s or more: a shorter duration does not make a SimpleConsumer receive sooner"
         raise UsageError(f"{text} {why}", hint=hint)
     allowed = rules.SHORTEST_INVISIBLE_US <= scenario.invisible_us <= rules.LONGEST_INVISIBLE_US
     if scenario.client == "simple" and not allowed:
@@ -91,7 +91,7 @@ def check(route: TopicRouteData, scenario: ReceiveScenario) -> list[MessageQueue
     _check_rates_and_failures(route, scenario, queues)
     for consumer, times in Counter(crash.consumer for crash in scenario.crashes).items():
         if consumer > scenario.consumers:
-            raise UsageError(f"consumer {consumer} dies, of {scenario.consumers}")
+            raise UsageError(f"consumer {consumer} dies, but there are only {scenario.consumers}")
         if times > 1:
             raise UsageError(f"consumer {consumer} dies twice")
     if scenario.rates and scenario.messages is None and scenario.duration_us is None:
@@ -123,15 +123,15 @@ def _check_rates_and_failures(route: TopicRouteData, scenario: ReceiveScenario, 
     for rate in scenario.rates:
         broker, place = rate.broker_name, f"{rate.broker_name}:{rate.queue_id}"
         if rate.per_second <= 0:
-            raise UsageError(f"rate of {place} is {rate.per_second}: more than 0 is needed")
+            raise UsageError(f"rate of {place} is {rate.per_second}: must be above 0")
         require_known(broker, f"queue {place}", is_known=(broker, rate.queue_id) in known)
     for failure in scenario.failures:
         broker = failure.broker_name
         require_known(broker, f"broker {broker}", is_known=broker in names)
         if failure.reaction.kind not in ("refused", "timeout"):
-            raise UsageError(f"{broker}: receives are simulated with brokers that are refused or timeout")
+            raise UsageError(f"{broker}: for receives, a broker's failure is refused or timeout")
         if any(moment is not None and moment.us is None for moment in (failure.start, failure.end)):
-            raise UsageError(f"{broker} fails by message numbers: receives count by times")
+            raise UsageError(f"{broker} fails at message numbers, but receives need times")
 
 
 def simulate_receive(
@@ -142,7 +142,7 @@ def simulate_receive(
     trial: int = 0,
     progress: Progress | None = None,
 ) -> ReceiveReport:
-    """How long messages wait for consumers that receive, while brokers fail and consumers die.
+    """Simulate how long messages wait for consumers that receive, while brokers fail and consumers die.
 
     Mirrors `SimpleConsumerImpl`, `PushConsumerImpl` and `DefaultMQPushConsumerImpl.popMessage` of clients 5.2.0 and
     5.5.0, and Proxy and broker of 5.5.0 at their default settings. Equal arguments give equal reports.
@@ -166,7 +166,7 @@ def receive_trials(
 ) -> TrialWaits:
     """Waits of many trials; the first trial is `simulate_receive`'s own (raises as `simulate_receive` does)."""
     if not 1 <= trials <= MOST_RECEIVE_TRIALS:
-        raise UsageError(f"{trials} trials: 1 to {MOST_RECEIVE_TRIALS} are simulated")
+        raise UsageError(f"{trials} trials: expected 1 to {MOST_RECEIVE_TRIALS}")
     waits: list[list[int]] = []
     left = redelivered = 0
     for trial in range(trials):
@@ -372,12 +372,12 @@ def receive_findings(scenario: ReceiveScenario, read_queues: list[int]) -> Itera
         text = f"the Proxy lets a receive wait {await_us // SECOND_US} s, {limit} that its settings allow"
         yield Finding("await-limited", f"await duration of {scenario.await_us / SECOND_US:g} s: {text}")
     if scenario.client == "pop" and rules.invisible_us(scenario) != scenario.invisible_us:
-        text = f"POP clients take {rules.RENEWED_US // SECOND_US} s for what is not between 5 s and 5 minutes"
+        text = f"POP clients use {rules.RENEWED_US // SECOND_US} s instead of a value outside 5 s to 5 minutes"
         yield Finding("invisible-limited", f"popInvisibleTime of {scenario.invisible_us / SECOND_US:g} s: {text}")
     if simple and scenario.batch * scenario.consume_us > scenario.invisible_us:
         batch, each = counted(scenario.batch, "message"), f"{scenario.consume_us / SECOND_US:g} s each"
         text = f"a full receive of {batch} at {each} takes longer than the invisible duration"
-        yield Finding("longer-than-invisible", f"{text}: messages are redelivered while they are consumed")
+        yield Finding("longer-than-invisible", f"{text}: messages are redelivered while they are processed")
     most, last = max(read_queues), rules.RANDOM_QUEUES - 1
     if most > rules.RANDOM_QUEUES:
         begin = f"one of queues 0 to {last} and go up"
@@ -389,7 +389,7 @@ def receive_findings(scenario: ReceiveScenario, read_queues: list[int]) -> Itera
 
 def ended_findings(report: ReceiveReport) -> Iterator[Finding]:
     if report.totals.further >= MOST_FURTHER:
-        text = f"arrivals end {MOST_FURTHER:,} messages after the measured ones, before all of these are received"
+        text = f"no load after {MOST_FURTHER:,} further messages, although measured messages still wait"
         yield Finding("arrivals-ended", f"{text}: the last of them wait as in an idle system")
 
 
@@ -420,7 +420,7 @@ def try_on_receive(condition: Condition, report: ReceiveReport) -> TriedConditio
         return condition.judge(report.totals)
     if name == "receives-needed":
         if report.target is None:
-            raise UsageError(f"--fail-on {condition.text!r}: for which wait?", hint="name it with --target-wait TIME")
+            raise UsageError(f"--fail-on {condition.text!r}: it needs --target-wait", hint="pass --target-wait TIME")
         if report.target.receives is None:
             return TriedCondition(condition.text, None, condition.compare(math.inf, condition.limit))
         return condition.try_on(report.target.receives)
@@ -440,7 +440,7 @@ _IN_A_ROW = 4  # numbers that must be enough, of which the answer is the first
 def receives_within(
     route: TopicRouteData, scenario: ReceiveScenario, target_us: int, progress: Progress | None = None
 ) -> TargetWait:
-    """How many receives in parallel keep waits within a time (raises as `simulate_receive` does).
+    """The number of parallel receives that keep waits within a time (raises as `simulate_receive` does).
 
     A PushConsumer and a POP client have exactly one receive at each broker. The scenario's number of loops does not
     count; `progress` is called with each number tried.

@@ -271,7 +271,7 @@ def write(spark: SparkSession, warehouse: Warehouse, to: Path, policy: Policy | 
     window = sorted(markers)[-WINDOW:]
     if not window:
         problem = f"{warehouse.place} has no complete night to report on"
-        raise DataError(problem, hint="make one first: rmqlb pipeline run", code="table-not-found")
+        raise DataError(problem, hint="run rmqlb pipeline run first", code="table-not-found")
     thresholds = thresholds_of(policy, len(window) - 1)
     made_from = short(__version__, warehouse.place, thresholds, [(day, markers[day]) for day in window])
     stored = _stored(to)
@@ -303,7 +303,7 @@ def _write(to: Path, pages: Mapping[str, str], verdict: FleetVerdict, made_from:
     try:
         to.mkdir(parents=True, exist_ok=True)
         if (to / _INDEX).exists() and not (to / _VERDICT).exists():
-            raise UsageError(f"--to {to}: its index.html is no report of rmqlb", hint="name another folder")
+            raise UsageError(f"--to {to}: its index.html is not a report of rmqlb", hint="name another folder")
         for file, text in {**pages, _VERDICT: f"{body}\n"}.items():
             _replace(to / file, text.encode("utf-8", "replace"))
         for one in stored.verdict.clusters if stored else ():

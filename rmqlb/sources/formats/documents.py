@@ -29,7 +29,7 @@ Document = TypeVar("Document")
 MOST_BROKERS = 20_000  # of one route
 _MQ_TEXT = r"(?s)MessageQueue \[topic=(.*), brokerName=(.*), queueId=(-?[0-9]{1,18})\]"
 _MILLISECONDS = r"[0-9]{1,18}"
-_TOO_DEEP = f"nested deeper than {MAX_DEPTH}"
+_TOO_DEEP = f"nested deeper than {MAX_DEPTH} levels"
 
 
 class CamelStruct(msgspec.Struct, rename="camel", frozen=True):
@@ -40,7 +40,7 @@ class BrokerDataDocument(CamelStruct, frozen=True):
     """A broker's addresses."""
 
     broker_name: Annotated[str, "the broker"]
-    cluster: Annotated[str | None, "the cluster that it names itself after"] = None
+    cluster: Annotated[str | None, "its cluster"] = None
     broker_addrs: Annotated[dict[int, str] | None, "broker id → address; 0 is the master"] = None
     enable_acting_master: Annotated[bool, "a slave may act as master"] = False
     zone_name: Annotated[str | None, "its zone, where it has one"] = None
@@ -53,7 +53,7 @@ class RouteDocument(CamelStruct, frozen=True):
     broker_datas: Annotated[list[BrokerDataDocument] | None, "broker by broker, its addresses"] = None
     order_topic_conf: Annotated[str | None, "the order configuration, where there is one"] = None
     topic_queue_mapping_by_broker: Annotated[
-        dict[str, TopicQueueMappingInfo] | None, "of a static topic: broker name → its mapping"
+        dict[str, TopicQueueMappingInfo] | None, "for a static topic: broker name → its mapping"
     ] = None
 
     def __post_init__(self) -> None:
@@ -109,7 +109,7 @@ class SubscriptionItem(CamelStruct, frozen=True):  # `SubscriptionData`
     expression_type: Any = None
 
 
-class RunningInfoDocument(CamelStruct, frozen=True):  # `ConsumerRunningInfo`: what a consumer says of itself
+class RunningInfoDocument(CamelStruct, frozen=True):  # `ConsumerRunningInfo`: a consumer's own report
     properties: dict[str, str | None]
     mq_table: dict[Any, dict[str, Any]] | None = None
     mq_pop_table: dict[Any, dict[str, Any]] | None = None
@@ -206,7 +206,7 @@ def decode(body: bytes, kind: type[Document], where: str) -> Document:
 
 
 def _deeper_than(document: object, depth: int) -> bool:
-    """Lists and dicts are nested in more than so many levels; structs are as deep as their definition."""
+    """Whether lists and dicts are nested more deeply; structs are as deep as their definition."""
     level = [document]
     for _ in range(depth + 1):
         lists = [item for item in level if isinstance(item, list)]
@@ -240,7 +240,7 @@ def parse_document(body: bytes, where: str) -> object:
 
 def open_envelope(value: Mapping[object, object], where: str) -> object:
     if value.get("status") != 0:
-        raise DocumentError(f"{where}: the Dashboard answered an error: {first_line(value.get('errMsg'))}")
+        raise DocumentError(f"{where}: the Dashboard returned an error: {first_line(value.get('errMsg'))}")
     return value["data"]
 
 
@@ -269,7 +269,7 @@ def parse_route(document: str | bytes | Mapping[str, object], topic: str) -> Top
         UsageError: the topic's name is not a text.
     """
     if not isinstance(topic, str):
-        raise UsageError(f"the topic is of type {type(topic).__name__}: its name is needed")
+        raise UsageError(f"the topic is of type {type(topic).__name__}: expected its name")
     where = f"route of {topic}"
     value: object = document
     if isinstance(document, str | bytes):
@@ -278,12 +278,12 @@ def parse_route(document: str | bytes | Mapping[str, object], topic: str) -> Top
     if isinstance(value, dict) and {"status", "data"} <= value.keys():
         value = open_envelope(value, where)
     if not is_route(value):
-        raise DocumentError(f"{where}: neither queueDatas nor brokerDatas is in it")
+        raise DocumentError(f"{where}: queueDatas and brokerDatas are both missing")
     return route(convert(value, RouteDocument, where), topic)
 
 
 def route(document: RouteDocument, topic: str) -> TopicRouteData:
-    """Missing lists are empty, as a 5.x client decodes them."""
+    """The route of a document; missing lists are empty, as a 5.x client decodes them."""
     return TopicRouteData(
         topic=topic,
         queue_datas=tuple(document.queue_datas or ()),

@@ -339,7 +339,7 @@ class NameServerReads:
         text = response.remark or "no reason given"
         message = f"{where}: code {response.code}: {docs.first_line(text)}"
         if response.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED and address in self._name_servers:
-            hint = "a broker or a Proxy answers there: name a NameServer, which listens on 9876 by default"
+            hint = "a broker or a Proxy answers at this port: name a NameServer, which listens on 9876 by default"
             raise Refused(message, text, response_code=response.code, hint=hint)
         if response.code != ResponseCode.NO_PERMISSION and not any(name in text for name in _DENIED):
             raise Refused(message, text, response_code=response.code)
@@ -367,17 +367,17 @@ def _access_hint(access_key: str | None, text: str) -> str:
     (`DefaultAuthenticationHandler`, then `AclAuthorizationHandler`).
     """
     if access_key is None:
-        return "does the cluster want an --access-key?"
+        return "does the cluster need an --access-key?"
     if "signature" in text.lower():
-        return f"is the secret key (RMQLB_SECRET_KEY, --secret-key-file) that of access key {access_key}?"
+        return f"does the secret key (RMQLB_SECRET_KEY, --secret-key-file) belong to access key {access_key}?"
     if "AuthorizationException" in text or "permission" in text.lower():
-        return f"access key {access_key} is known and may not read this: its rights are set at the cluster"
+        return f"access key {access_key} is valid, but has no permission to read this: grant it at the cluster"
     return f"is {access_key} the right access key, and is it enabled at the cluster?"
 
 
 PROXY_PORT = 8080  # default `remotingListenPort`
 _MARK = "MSG_REGION"  # in each answer of a Proxy's own (`AbstractRemotingActivity.writeResponse`)
-_TRY = "give its remoting port (remotingListenPort, 8080 if not set)"
+_TRY = "pass its remoting port (remotingListenPort, 8080 if not set)"
 TLS_PREFIX = "rocketmqs://"
 _GRPC = f"if it is a Proxy's gRPC port, {_TRY}"
 
@@ -391,8 +391,8 @@ def proxy_address(text: str, where: str = "--proxy") -> str:
         host, port = parse_address(found[1].rstrip("/") if found else text, PROXY_PORT)
     except UsageError:
         # Text before an @ may be a password.
-        problem = "it names a user" if "@" in text else f"{text[:80]!a} is not the address of a Proxy"
-        hint = "write HOST or HOST:8080, with the Proxy's remoting port; once for each Proxy"
+        problem = "it contains a user" if "@" in text else f"{text[:80]!a} is not the address of a Proxy"
+        hint = "write HOST or HOST:8080, with the Proxy's remoting port; repeat the option for each Proxy"
         raise UsageError(f"{where}: {problem}", hint=hint) from None
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
@@ -445,11 +445,11 @@ class Proxies:
             raise EndpointError(f"{error.message}; {also}") from None
         if _MARK not in response.ext_fields:
             if response.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
-                raise EndpointError(f"a NameServer answers there, or a Proxy before 5.1.1; {_TRY}")
-            raise EndpointError(f"a broker answers there, not a Proxy; {_TRY}")
+                raise EndpointError(f"a NameServer answers at this port, or a Proxy before 5.1.1; {_TRY}")
+            raise EndpointError(f"a broker answers at this port, not a Proxy; {_TRY}")
         if response.code == ResponseCode.CONSUMER_NOT_ONLINE:
             return None
         if response.code != ResponseCode.SUCCESS:
             text = docs.first_line(response.remark or "no reason given")
-            raise EndpointError(f"it refuses to tell its consumers: code {response.code}: {text}")
+            raise EndpointError(f"the Proxy refuses to list its consumers: code {response.code}: {text}")
         return _document(response, docs.ConnectionsDocument, f"Proxy {address}", self._max_bytes)

@@ -79,7 +79,7 @@ def parse_address_map(texts: Iterable[str]) -> AddressMap:
             raise UsageError(f"{text[:80]!a} {problem}", prefix="--map-address ", hint=_HINT)
         parts = tuple(target.split("*"))
         if rules.setdefault(tuple(source.split("*")), parts) != parts:
-            problem, hint = f"{source}=…: it is given twice, with two addresses", "leave one of them out"
+            problem, hint = f"{source}=… is given twice, with two addresses", "leave one of them out"
             raise UsageError(problem, prefix="--map-address ", hint=hint, code="given-twice")
     return AddressMap(rules)
 
@@ -211,7 +211,7 @@ class _Line:
             self._host, self._port = parse_address(mapped)
             self._name = settings.server_name or parse_address(address)[0]
         except UsageError as error:
-            hint = "brokers give their own addresses; --map-address corrects one"
+            hint = "brokers report their own addresses; correct them with --map-address"
             raise EndpointError(error.message, hint=hint) from None
 
     def ask(self, request: RemotingCommand, deadline: Deadline) -> RemotingCommand:
@@ -248,17 +248,17 @@ class _Line:
         self, connection: TimedSocket, exchange: Exchange, request: RemotingCommand, where: str, deadline: Deadline
     ) -> RemotingCommand:
         frame = exchange.send(request)
-        problem = "it was closed before the whole answer had come"
+        problem = "it was closed before the complete answer arrived"
         try:
             connection.send(frame, deadline)
             while received := connection.receive(deadline):
                 if (response := exchange.receive(received)) is not None:
                     return response
         except TimeoutError:
-            hint = "a longer --source-timeout may help; RocketMQ 4.9 never answers a request code that it does not know"
+            hint = "try a longer --source-timeout; RocketMQ 4.9 never answers an unknown request code"
             if exchange.unknown_answers > 0:
-                hint = "it answered requests that were never sent: is a proxy in between mixing up connections?"
-            problem = f"{where}: no whole answer within {self._settings.timeout:g} s"
+                hint = "it answered requests that rmqlb did not send: does a proxy in between mix up connections?"
+            problem = f"{where}: no complete answer within {self._settings.timeout:g} s"
             raise EndpointError(problem, hint=hint, code="no-answer") from None
         except ProtocolError as error:
             hint = "is this the port of a NameServer or broker?"
@@ -267,7 +267,7 @@ class _Line:
             if (failed := _tls_error(where, error)) is not None:
                 raise failed from None
             problem = reason(error)
-        wants = "want TLS, as in rocketmqs://" if self._settings.tls is None else "want a --client-cert"
+        wants = "need TLS, as in rocketmqs://" if self._settings.tls is None else "need a --client-cert"
         hint = f"is it shutting down, or does it {wants}?"
         problem = f"{where}: the connection broke: {problem}"
         raise PassingFault(EndpointError(problem, hint=hint, code="connection-broke")) from None
@@ -290,14 +290,14 @@ def tls_context(
     import ssl
 
     def password() -> str:
-        raise UsageError("the client certificate's key has a password", hint="name a file with the key without it")
+        raise UsageError("the key of the client certificate has a password", hint="name a file with an unencrypted key")
 
     try:
         context = ssl.create_default_context(cafile=ca_file)
     except OSError as error:
         raise UsageError(f"cannot read the CA file {ca_file}: {reason(error)}") from None
     if client_cert is None and client_key is not None:
-        raise UsageError("--client-key makes no sense without --client-cert")
+        raise UsageError("--client-key needs --client-cert")
     if client_cert is not None:
         try:
             context.load_cert_chain(client_cert, client_key, password)
@@ -309,12 +309,12 @@ def tls_context(
 
 def _not_connected(where: str, error: OSError | ValueError, timeout: float) -> EndpointError | PassingFault:
     if isinstance(error, TimeoutError):
-        problem, hint = f"within {timeout:g} s", "is this the address, and does a firewall let it through?"
+        problem, hint = f"within {timeout:g} s", "is the address right, and does the firewall allow the connection?"
         return EndpointError(f"{where}: cannot connect {problem}", hint=hint, code="unreachable")
     if (failed := _tls_error(where, error)) is not None:
         return failed
-    problem = reason(error) if isinstance(error, OSError) else "no host can have this name"
-    hint = "is this the address and is it up? rmqlb doctor tries each step"
+    problem = reason(error) if isinstance(error, OSError) else "the host name is invalid"
+    hint = "is the address right, and is the server up? rmqlb doctor tests each step"
     answer = EndpointError(f"{where}: cannot connect: {problem}", hint=hint, code="unreachable")
     return PassingFault(answer) if isinstance(error, ConnectionError) else answer
 
@@ -325,14 +325,14 @@ def _tls_error(where: str, error: Exception) -> EndpointError | None:
     if not isinstance(error, ssl.SSLError):
         return None
     problem = reason(error)
-    hint = "does it speak TLS on this port, and did the CA in --ca-file sign it? without TLS it is rocketmq://"
+    hint = "does this port use TLS, and did the CA in --ca-file sign the certificate? without TLS, use rocketmq://"
     if isinstance(error, ssl.SSLCertVerificationError):
         problem = error.verify_message.rstrip(".")
-        hint = "is the CA that signed it in --ca-file, or among the system's where none is given?"
+        hint = "is the certificate's CA in --ca-file, or without --ca-file, among the system's CAs?"
         if error.verify_code in _WRONG_NAME:
-            hint = "if this is the server, say with --tls-name which name is in its certificate"
+            hint = "if this is the right server, pass the name in its certificate with --tls-name"
     elif "alert" in problem:
-        hint = "does it want a --client-cert, and one of a CA that it knows? yours to trust is --ca-file"
+        hint = "does the server need a --client-cert of a CA that it trusts? --ca-file names the CA that rmqlb trusts"
     return EndpointError(f"{where}: TLS failed: {problem}", hint=hint, code="tls-failed")
 
 
@@ -377,7 +377,7 @@ class TimedSocket:
         return self._socket.recv(_CHUNK)
 
     def is_quiet(self) -> bool:
-        """The connection is open and nothing is waiting, as expected between two calls."""
+        """Whether the connection is open and nothing waits in it, as expected between two calls."""
         self._socket.settimeout(0)
         try:
             self._socket.recv(1)
@@ -411,7 +411,7 @@ def look_up(host: str, port: int, deadline: Deadline) -> Sequence[_Found]:
 
 
 def _connect(found: Sequence[_Found], deadline: Deadline) -> socket.socket:
-    failed: OSError = TimeoutError("there is no address")
+    failed: OSError = TimeoutError("it has no address")
     for at, (family, kind, protocol, _, address) in enumerate(found):
         trying = socket.socket(family, kind, protocol)
         try:

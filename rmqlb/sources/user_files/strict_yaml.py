@@ -88,7 +88,7 @@ def _path_text(path: Path) -> str:
 
 def read_zones(path: str) -> tuple[tuple[str, str], ...]:
     """(zone, pattern) pairs of a YAML or JSON file, in its order: each zone has a pattern or a list of them."""
-    text = read_text(path, "--zones", 1 << 20, "a file of zones has at most 1 MB")
+    text = read_text(path, "--zones", 1 << 20, "the limit is 1 MB")
     reader = StrictReader(
         text, path, lambda problem, hint: UsageError(problem, hint=hint, code="zones-invalid"), _ZONES
     )

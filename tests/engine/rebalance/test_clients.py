@@ -79,7 +79,7 @@ def test_a_lite_pull_consumer_stores_what_it_has_committed(committed: int, persi
 
 @pytest.mark.parametrize("scenario", [{"consumer_type": "pull"}, {"consumer_types": {"c1": "lite-pull"}}])
 def test_only_push_consumers_are_orderly(scenario: dict[str, Any]) -> None:
-    with pytest.raises(UsageError, match="only push consumers have a listener"):
+    with pytest.raises(UsageError, match="only push consumers have an orderly listener"):
         simulate("c1 c2", JOIN, orderly=True, **scenario)
 
 

@@ -265,7 +265,7 @@ def test_the_attempts_of_go_are_those_of_its_own_loop() -> None:
 def test_slaves_are_not_simulated_where_an_sdk_sends_to_them() -> None:
     slaves = tuple(BrokerData("c", name, {0: "192.0.2.1:1", 1: "192.0.2.2:1"}) for name in "ab")
     topic = TopicRouteData("T", TWO.queue_datas, slaves)
-    with pytest.raises(DataError, match="producers of rust-grpc send to slaves too, as a has"):
+    with pytest.raises(DataError, match="producers of rust-grpc also send to slaves, which a has"):
         sent(topic=topic, sdk="rust-grpc")
     assert sent(topic=topic, sdk="java-grpc").totals.stored == 6
     assert sent(topic=topic, sdk="rust-grpc", proxy_mode="cluster").totals.stored == 6
@@ -278,8 +278,8 @@ def test_slaves_are_not_simulated_where_an_sdk_sends_to_them() -> None:
     *(({"sdk": name, "failures": (Failure("a", UNSAFE),)}, "store statuses") for name in ("cpp", "java-grpc")),
     ({"sdk": "java-grpc", "mode": "oneway", "rate": Fraction(1)}, "mode oneway is not simulated for java-grpc"),
     ({"sdk": "go", "latency_fault": True}, "latency fault is not simulated for go"),
-    ({"sdk": "java@4.9.7"}, "Java's producers are sdk java, their version is client_version"),
-    ({"sdk": "php"}, "Java's producers are sdk java, their version is client_version"),
+    ({"sdk": "java@4.9.7"}, "for Java producers, use sdk java and set client_version"),
+    ({"sdk": "php"}, "for Java producers, use sdk java and set client_version"),
     ({"sdk": "go", "selector": lambda queues, _: queues[0]}, "a selector is not simulated for go"),
     ({"proxy_mode": "both"}, "proxy_mode is 'both'"),
 ])  # fmt: skip
