@@ -4,10 +4,8 @@ from rmqlb.cli.common.declare import Text, Texts, about, command, written
 from rmqlb.cli.common.group_options import ChangeOptions
 from rmqlb.cli.common.options import GroupsOptions, OutputOptions, PopOptions, SourceOptions
 from rmqlb.cli.common.output_files import PageOptions
-from rmqlb.cli.common.reading import Reader, ask
 from rmqlb.cli.common.set_option import setting
-from rmqlb.cli.common.show_or_watch import WatchOptions, show_verb
-from rmqlb.cli.common.terminal import Terminal
+from rmqlb.cli.common.show_or_watch import WatchOptions, answer
 from rmqlb.errors import UsageError
 
 if TYPE_CHECKING:
@@ -45,21 +43,18 @@ def plan_rebalance(source: SourceOptions, options: PlanOptions, output: OutputOp
     Exit codes: 0 done, 2 usage, 3 a --fail-on condition is met, 4 group, topic or consumers are missing
     or a server did not answer, 5 endpoint unreachable.
     """
-    from rmqlb.verbs import plan_rebalance as verb
 
     def report(found: "RebalancePlan | PlanOfGroups") -> "Report":
         from rmqlb.views.plan_rebalance import plan_report
 
-        shown = plan_report(found, changed_only=options.changed, explained=options.explain)
+        shown = plan_report(found, changed_only=options.changed)
         return _with_timeline(shown, found, options) if options.timeline else shown
 
-    terminal = Terminal("plan-rebalance", output, more_formats=("jsonl",), files=options)
-    if options.timeline and terminal.writes_data_alone:
+    if options.timeline and output.output in ("json", "yaml") and not (output.section or options.files):
         hint = "for the data, run simulate-rebalance with the same changes"
-        raise UsageError(f"--timeline draws a picture, which -o {terminal.format} cannot show", hint=hint)
-    planned = ask(verb.plan_rebalance, Reader(source, terminal), options)
+        raise UsageError(f"--timeline draws a picture, which -o {output.output} cannot show", hint=hint)
     hint = "leave the condition out to see the plan"
-    show_verb(planned, report, terminal, watching, verb="planning", unknown_hint=hint)
+    answer("plan-rebalance", report, source, options, output, watching, formats=("jsonl",), doing="planning", hint=hint)
 
 
 def _with_timeline(report: "Report", found: "RebalancePlan | PlanOfGroups", options: PlanOptions) -> "Report":

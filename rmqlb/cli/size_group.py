@@ -1,16 +1,9 @@
 from typing import Any
 
 from rmqlb.cli.common.declare import Panel, Text, Texts, about, command, written
-from rmqlb.cli.common.options import (
-    OutputOptions,
-    RateOptions,
-    SomeGroupsOnTopics,
-    SourceOptions,
-)
-from rmqlb.cli.common.reading import Reader, ask
+from rmqlb.cli.common.options import OutputOptions, RateOptions, SomeGroupsOnTopics, SourceOptions
 from rmqlb.cli.common.set_option import SettingsOptions, setting
-from rmqlb.cli.common.show_or_watch import show_verb
-from rmqlb.cli.common.terminal import Terminal
+from rmqlb.cli.common.show_or_watch import answer
 from rmqlb.errors import UsageError
 from rmqlb.model.size_group import MOST_ID_TRIALS, MOST_QUEUES_PER_BROKER, MOST_SIZE, SizeLimits, SizeQuestion
 
@@ -133,10 +126,5 @@ def size_group(source: SourceOptions, options: SizeOptions, output: OutputOption
     Exit codes: 0 done, 2 usage, 3 a --fail-on condition is met, 4 group, topic or rates are missing,
     5 endpoint unreachable.
     """
-    from rmqlb.verbs import size_group as verb
-    from rmqlb.views.size_group import size_report
-
-    terminal = Terminal("size-group", output)
-    sized = ask(verb.size_group, Reader(source, terminal), options)
     hint = "no size satisfies all limits: add --fail-on unsatisfied"
-    show_verb(sized, size_report, terminal, verb="sizing", unknown_hint=hint)
+    answer("size-group", "size_report", source, options, output, doing="sizing", hint=hint)

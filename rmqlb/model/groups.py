@@ -99,7 +99,7 @@ class GroupLine(GroupState, frozen=True):
 class OverviewSummary(Struct, frozen=True, rename="camel"):
     """Groups in numbers."""
 
-    groups: Annotated[int, "how many"]
+    groups: Annotated[int, "number of groups"]
     with_errors: Annotated[int, "those whose worst finding is an error"]
     with_warnings: Annotated[int, "those whose worst finding is a warning"]
     lagging: Annotated[int, "other groups with a lag above the limit"]
@@ -170,4 +170,4 @@ class ConsumersOfGroups(Result, frozen=True):
     """The consumers of several groups."""
 
     groups: Annotated[tuple[Consumers, ...], "each group's consumers, as rmqlb/consumers has them"]
-    summary: Annotated[OverviewSummary, "of all of them"]
+    summary: Annotated[OverviewSummary, "all groups in numbers"]

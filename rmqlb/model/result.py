@@ -34,7 +34,7 @@ class Finding(Struct, frozen=True):
     code: Annotated[str, "stable, for scripts; `rmqlb explain CODE` explains it"]
     message: Annotated[str, "one line for people, naming what it is about"]
     group: Annotated[str | None, "the consumer group that the message names; null when it names none"] = None
-    severity: Annotated[Severity, "error where queues have no or several owners, or soon will; warning; info"] = WARNING
+    severity: Annotated[Severity, "error: queues have no owner, or several, now or soon; info: no fault"] = WARNING
     consumers: Annotated[tuple[str, ...], "client IDs that it is about; none if it is not about single consumers"] = ()
 
     @property

@@ -10,23 +10,11 @@ from operator import attrgetter
 
 from msgspec.structs import replace
 
+from rmqlb.model import simulate_rebalance as model
 from rmqlb.model.group_scenario import CONSUME_FROM_LAST_OFFSET, TIMER_NAMES, Timers
 from rmqlb.model.message_queue import sort_client_ids
 from rmqlb.model.result import counted, messages, named, of_all
-from rmqlb.model.simulate_rebalance import (
-    FigureSpread,
-    GroupFigures,
-    GroupTrials,
-    Interval,
-    LagOverTime,
-    OfQueue,
-    OwnerState,
-    QueueTimeline,
-    RebalanceResult,
-    SimulatedEvent,
-    Takeover,
-    timers_in_ms,
-)
+from rmqlb.model.simulate_rebalance import GroupFigures, RebalanceResult
 from rmqlb.model.simulate_rebalance_of_groups import RebalanceResults, SimulationsSummary
 from rmqlb.model.simulate_send import SendResult
 from rmqlb.views.columns import NOT_THERE, QUEUE_COLUMNS, Cell, Column, columns_from, columns_of, rows_of
@@ -107,7 +95,7 @@ def group_facts(found: RebalanceResult) -> tuple[str, ...]:
     return headline, f"  {BETWEEN.join(second)}", *(f"  {line}" for line in _over_trials(found))
 
 
-def _event_texts(events: Iterable[SimulatedEvent]) -> str:
+def _event_texts(events: Iterable[model.SimulatedEvent]) -> str:
     texts: dict[str, None] = {}
     for event in events:
         plain = f"{event.kind} {event.subject}"
@@ -214,7 +202,7 @@ def _settings(found: RebalanceResult) -> Iterator[str]:
         more = "" if found.scenario.consume_ms else " (add --set consume-time=TIME for lag)"
         parts.append(f"rates: {rate_source(found.rates)}{more}")
     yield "; ".join(parts)
-    usual, given = timers_in_ms(Timers()), []
+    usual, given = model.timers_in_ms(Timers()), []
     for name, field in zip(TIMER_NAMES, usual.__struct_fields__, strict=True):
         values = (getattr(timers, field) for timers in (s.timers, usual))
         own, default = ("the default of the client version" if ms is None else duration(ms) for ms in values)
@@ -224,7 +212,7 @@ def _settings(found: RebalanceResult) -> Iterator[str]:
         yield f"timers: {', '.join(given)}"
 
 
-def _lags(found: LagOverTime) -> Section:
+def _lags(found: model.LagOverTime) -> Section:
     columns = columns_from(
         "atStart=at_the_start peak peakMs=at:ms@lag.peak.at_ms goneMs=gone_at:ms@lag.gone_ms "
         "growthPerSecond=grows_by@lag.growth_per_second",
@@ -237,10 +225,10 @@ def _lags(found: LagOverTime) -> Section:
     return section_of("lag", "lag by queue", (*QUEUE_COLUMNS, *columns), found.queues, heads=3, brief=brief)
 
 
-class Window(OfQueue, frozen=True):
+class Window(model.OfQueue, frozen=True):
     """A span of time in which a queue is unassigned, has duplicate owners, or is in an outage."""
 
-    state: OwnerState
+    state: model.OwnerState
     from_ms: float
     to_ms: float
     owners: tuple[str, ...]  # all owners of the queue within the span, sorted
@@ -248,7 +236,7 @@ class Window(OfQueue, frozen=True):
     owners_after: Cell
 
 
-def _windows_of(one: QueueTimeline, bad: tuple[str, ...]) -> Iterator[Window]:
+def _windows_of(one: model.QueueTimeline, bad: tuple[str, ...]) -> Iterator[Window]:
     stretches = [tuple(stretch) for _, stretch in groupby(one.intervals, key=attrgetter("state"))]
     for before, stretch, after in zip(((), *stretches), stretches, (*stretches[1:], ()), strict=False):
         first, last = stretch[0], stretch[-1]
@@ -277,12 +265,12 @@ def _windows(found: RebalanceResult) -> Section:
     return section_of("windows", title, columns, windows, heads=3, brief=brief, chosen=longest, audience="scripts")
 
 
-def _length(span: Interval | Window) -> float:
+def _length(span: model.Interval | Window) -> float:
     length = round((span.to_ms - span.from_ms) * 1000)
     return length // 1000 if length % 1000 == 0 else length / 1000
 
 
-def _owners(interval: Interval | None) -> Cell:
+def _owners(interval: model.Interval | None) -> Cell:
     """A dash if the simulation begins or ends there, or the queue is gone."""
     return NOT_THERE if interval is None or (interval.state == "gone" and not interval.owners) else interval.owners
 
@@ -295,7 +283,7 @@ def _queues(found: RebalanceResult) -> Section:
         *QUEUE_COLUMNS,
         Column("before", "ownersAtStart", "clients", of=lambda one: _owners(next(iter(one.intervals), None))),
         Column("after", "ownersAtEnd", "clients", of=lambda one: _owners(next(reversed(one.intervals), None))),
-        *columns_of(QueueTimeline, f"{lengths} unreadMs=unread_for", hidden=outage),
+        *columns_of(model.QueueTimeline, f"{lengths} unreadMs=unread_for", hidden=outage),
         Column("taken", "taken", "number", of=lambda one: len(one.takeovers)),
         Column("redelivered, at most", "redelivered", "number"),
     )
@@ -309,7 +297,7 @@ def _takeovers(found: RebalanceResult) -> Section:
     columns = (
         *QUEUE_COLUMNS,
         Column("taken by", "clientId", "clients"),
-        *columns_of(Takeover, "atMs=at readsFromMs=reads_from unreadMs=unread_for"),
+        *columns_of(model.Takeover, "atMs=at readsFromMs=reads_from unreadMs=unread_for"),
         Column("starts at", "startRule"),
         Column("offset", "startOffset", "number", shown=any(one.start_offset is not None for one in takeovers)),
         Column("redelivered, the last", "redeliveredMs", "ms"),
@@ -324,7 +312,7 @@ def _takeovers(found: RebalanceResult) -> Section:
 
 def _intervals(found: RebalanceResult) -> Section:
     columns = (
-        *columns_of(Interval, "fromMs=from toMs=to"),
+        *columns_of(model.Interval, "fromMs=from toMs=to"),
         Column("for", "lengthMs", "ms", of=_length),
         *columns_from("state owners:clients"),
     )
@@ -387,7 +375,7 @@ def _figures(found: RebalanceResult) -> Section:
     return Section("summary", "summary", columns, rows, named_only=found.trials is not None, audience="scripts")
 
 
-def _trials(trials: GroupTrials, *, screen: bool) -> Section:
+def _trials(trials: model.GroupTrials, *, screen: bool) -> Section:
     """CSV has numbers next to the texts, a screen only figures that are not 0 in all trials."""
     texts = ("p50", "p95", "max")
     columns = (
@@ -399,7 +387,7 @@ def _trials(trials: GroupTrials, *, screen: bool) -> Section:
     failed, rows = trials.trials - trials.converged, list[tuple[Cell, ...]]()
     title = f"{trials.trials} trials" + (f", {failed} of which did not converge" if failed else "")
     for name, field, key in FIGURES:
-        spread: FigureSpread | None = getattr(trials.figures, field)
+        spread: model.FigureSpread | None = getattr(trials.figures, field)
         if spread is not None and (spread.max or not screen):
             values = (spread.p50, spread.p95, spread.max)
             rows.append((name, *(_figure_text(field, each) for each in values), spread.max_trial, key, *values))

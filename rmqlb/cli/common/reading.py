@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from rmqlb.cli.click import get_current_context
 from rmqlb.cli.common.declare import Options
-from rmqlb.cli.common.options import SourceOptions
+from rmqlb.cli.common.options import EarlierOptions, SourceOptions
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.cli.settings import context_named, read_configuration, resolve_options
 from rmqlb.errors import DataError, UsageError
@@ -65,10 +65,6 @@ class Reader(TextReader):
         with self._terminal.progress(stages=self._stages) as shown:
             snapshot = source.fetch(wanted, shown)
         return snapshot if context is None else replace(snapshot, context=context.name)
-
-
-def fetch(options: SourceOptions, wanted: Wanted, terminal: Terminal) -> ClusterSnapshot:
-    return Reader(options, terminal).fetch(wanted)
 
 
 def access(options: SourceOptions, terminal: Terminal) -> Access:
@@ -141,7 +137,10 @@ def source_of_context(name: str, options: SourceOptions) -> SourceOptions:
 
 def ask(verb: Callable[..., Shown], reader: Reader, options: Options, **more: Any) -> Callable[..., Shown]:
     """A verb with its source and its arguments, which the fields of the options are (raises UsageError)."""
-    given = options.arguments() | more
+    given = options.arguments()
+    if isinstance(options, EarlierOptions):
+        given["earlier"] = earlier_files(options.earlier or (), reader)
+    given |= more
     since = given.get("rates_since")
     if since is not None and amounts.spacing(since, option := options.option("rates_since")) is None:
         found = earlier(since, option)
