@@ -9,20 +9,12 @@ from typing import Annotated
 
 from typer import Argument
 
+from rmqlb.cli import settings
 from rmqlb.cli.command_tree import grouped
 from rmqlb.cli.common.declare import Options, Panel, Text, Texts, command, own
 from rmqlb.cli.common.options import OutputOptions
 from rmqlb.cli.common.terminal import Terminal
-from rmqlb.cli.settings import (
-    MOST_RETRIES,
-    check_file,
-    check_value,
-    chosen_context,
-    context_named,
-    named_twice,
-    read_configuration,
-    user_file_path,
-)
+from rmqlb.cli.settings import MOST_RETRIES
 from rmqlb.errors import UsageError
 from rmqlb.model.configuration import ENDPOINT, ConfigFile, Key, Value, check_context_name
 from rmqlb.model.result import Finding, info
@@ -125,7 +117,7 @@ def use_context(
         raise UsageError("no context is named", hint="name a context, or pass --none", code="which-context")
 
     def chosen(config: ConfigFile) -> ConfigFile:
-        return with_value(config, "context", None if name is None else context_named(name, config).name)
+        return with_value(config, "context", None if name is None else settings.context_named(name, config).name)
 
     done = "no context is active in {}" if name is None else f"context {name} is active in {{}}"
     change_contexts(terminal, chosen, done)
@@ -148,12 +140,12 @@ def show_context(
     Exit codes: 0 done, 2 usage, 4 there is no such context.
     """
     terminal = Terminal("context show", output)
-    path, config = user_file_path(), read_configuration()
+    path, config = settings.user_file_path(), settings.read_configuration()
     active, findings = active_context(config)
     if name is None and active is None:
         hint = "name a context, or activate one with rmqlb context use"
         raise UsageError("no context is active", hint=hint, code="which-context")
-    context = context_named(name or active or "", config)
+    context = settings.context_named(name or active or "", config)
     terminal.show(context_report(context, active), ClusterSnapshot("configuration", path), findings)
 
 
@@ -172,7 +164,7 @@ def remove_context(
     terminal = Terminal("context remove", output)
 
     def removed(config: ConfigFile) -> ConfigFile:
-        context = context_named(name, config)
+        context = settings.context_named(name, config)
         chosen = config.values.get("context")
         if chosen is not None and chosen.value == context.name:
             config = with_value(config, "context", None)
@@ -185,7 +177,7 @@ def values_of(options: EndpointOptions) -> dict[str, Value]:
     """The values to keep: checked, with paths that mean the same in every folder (raises UsageError)."""
     values: dict[str, Value] = {}
     if options.namesrv_addr is not None and options.source is not None:
-        raise named_twice()
+        raise settings.named_twice()
     if options.namesrv_addr is not None:
         options = options.but(source=name_servers(options.namesrv_addr, "--namesrv-addr"))
     elif options.source is not None:
@@ -195,7 +187,7 @@ def values_of(options: EndpointOptions) -> dict[str, Value]:
         if value is None or value == []:
             continue
         values[key.name] = _kept(key, tuple(value) if isinstance(value, list) else value)
-        check_value(key.name, values[key.name], f"--{key.name}")
+        settings.check_value(key.name, values[key.name], f"--{key.name}")
     if "source" not in values:
         hint = "pass -n HOST:9876 (NameServers), -s http://HOST (Dashboard) or -s FILE"
         raise UsageError("the context needs a source", hint=hint, code="no-source")
@@ -221,10 +213,10 @@ def _kept(key: Key, value: Value) -> Value:
 
 def change_contexts(terminal: Terminal, change: Callable[[ConfigFile], ConfigFile], done: str) -> None:
     """Change the user's file, and show the contexts as they are now; `{}` in `done` is the file."""
-    path = user_file_path()
+    path = settings.user_file_path()
 
     def checked(config: ConfigFile) -> ConfigFile:
-        check_file(config)
+        settings.check_file(config)
         return change(config)
 
     change_user_file(path, checked)
@@ -232,14 +224,14 @@ def change_contexts(terminal: Terminal, change: Callable[[ConfigFile], ConfigFil
 
 
 def show_contexts(terminal: Terminal, done: str | None = None) -> None:
-    path, config = user_file_path(), read_configuration()
+    path, config = settings.user_file_path(), settings.read_configuration()
     active, findings = active_context(config)
     terminal.show(contexts_report(path, config, active, done), ClusterSnapshot("configuration", path), findings)
 
 
 def active_context(config: ConfigFile) -> tuple[str | None, list[Finding]]:
     """The context that commands use here, and a finding where the file does not choose it."""
-    chosen = chosen_context(config)
+    chosen = settings.chosen_context(config)
     if chosen is None:
         return None, []
     name = str(chosen.value)

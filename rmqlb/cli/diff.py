@@ -49,7 +49,6 @@ def diff(
     """
     from rmqlb.verbs import diff as verb
     from rmqlb.verbs.stored import stored_prediction
-    from rmqlb.views.diff import diff_report, prediction_report
 
     terminal = Terminal("diff", output, more_formats=("jsonl",), files=options)
     if before == after == "-":
@@ -59,8 +58,8 @@ def diff(
     if stored is not None:
         groups, conditions = options.groups or (), options.fail_on or ()
         ask_stored = partial(verb.diff_prediction, stored, before, then, groups, fail_on=conditions)
-        show_verb(ask_stored, prediction_report, terminal, verb="comparing")
+        show_verb(ask_stored, "diff.prediction_report", terminal, doing="comparing")
         return
     compared = ask(verb.diff, Reader(named_source(before, source), terminal), options, after=then)
     hint = "leave the condition out to see the differences"
-    show_verb(compared, diff_report, terminal, verb="comparing", unknown_hint=hint)
+    show_verb(compared, "diff.diff_report", terminal, doing="comparing", hint=hint)

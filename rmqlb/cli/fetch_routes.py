@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from rmqlb.cli.click import ParameterSource, get_current_context
 from rmqlb.cli.common.declare import Options, Text, Texts, about, command, own
 from rmqlb.cli.common.options import OutputOptions, SourceOptions
-from rmqlb.cli.common.output_files import write_whole
+from rmqlb.cli.common.output_files import snapshot_envelope, write_whole
 from rmqlb.cli.common.reading import Reader, access, source_of_context
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.cli.exit_codes import ExitCode
@@ -224,10 +224,10 @@ def _reader(context: str, options: SourceOptions, terminal: Terminal) -> TextRea
 def _write_into(folder: str, meta: "Meta") -> None:
     import gzip
 
-    from rmqlb.cli.common.output_files import snapshot_text
     from rmqlb.sources.atomic_file import new_file
+    from rmqlb.views.formats.machine import as_json
 
-    text, at = snapshot_text(meta.snapshot, meta.findings, "fetch-routes"), datetime.now(UTC)
+    text, at = as_json(snapshot_envelope(meta.snapshot, meta.findings)), datetime.now(UTC)
     path = os.path.join(folder, f"date={at:%Y-%m-%d}", f"{at:%H%M%S.%f}Z.json.gz")
     try:
         os.makedirs(os.path.dirname(path), exist_ok=True)
@@ -238,10 +238,9 @@ def _write_into(folder: str, meta: "Meta") -> None:
 
 
 def _text(snapshot: ClusterSnapshot, findings: Sequence[Finding], terminal: Terminal) -> str:
-    from rmqlb.cli.common.output_files import snapshot_envelope, snapshot_report
-    from rmqlb.views.formats.machine import as_json_lines
+    from rmqlb.views.formats.machine import as_json, as_json_lines, as_yaml
 
-    if terminal.format != "jsonl":
-        return terminal.text(snapshot_report(snapshot), snapshot, findings)
-    parts = enumerate(snapshot.parts())
-    return as_json_lines(snapshot_envelope(part, findings if n == 0 else (), "fetch-routes") for n, part in parts)
+    if terminal.format == "jsonl":
+        return as_json_lines(snapshot_envelope(part, () if n else findings) for n, part in enumerate(snapshot.parts()))
+    write = as_json if terminal.format == "json" else as_yaml
+    return write(snapshot_envelope(snapshot, findings))

@@ -3,9 +3,7 @@ from typing import Any
 from rmqlb.cli.common.declare import Panel, Text, Texts, command, written
 from rmqlb.cli.common.group_options import RATE_HINT, MemberOptions
 from rmqlb.cli.common.options import OneGroupOptions, OutputOptions, SourceOptions
-from rmqlb.cli.common.reading import Reader, ask
-from rmqlb.cli.common.show_or_watch import show_verb
-from rmqlb.cli.common.terminal import Terminal
+from rmqlb.cli.common.show_or_watch import answer
 
 _rollout = Panel("Rollout")
 
@@ -41,9 +39,4 @@ def plan_rollout(source: SourceOptions, options: RolloutOptions, output: OutputO
     Exit codes: 0 done, 2 usage, 3 a --fail-on condition is met, 4 group, topic or consumers are missing,
     5 endpoint unreachable.
     """
-    from rmqlb.verbs import plan_rollout as verb
-    from rmqlb.views.plan_rollout import rollout_report
-
-    terminal = Terminal("plan-rollout", output)
-    planned = ask(verb.plan_rollout, Reader(source, terminal), options)
-    show_verb(planned, rollout_report, terminal, verb="simulating", unknown_hint=RATE_HINT)
+    answer("plan-rollout", "rollout_report", source, options, output, doing="simulating", hint=RATE_HINT)

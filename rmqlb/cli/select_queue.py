@@ -2,7 +2,7 @@ from typing import get_args
 
 from rmqlb.cli.common.declare import Options, Panel, Text, Texts, about, command, own
 from rmqlb.cli.common.options import OutputOptions, SourceOptions
-from rmqlb.cli.common.reading import fetch, keys_in
+from rmqlb.cli.common.reading import Reader, keys_in
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.errors import UsageError
 from rmqlb.model.snapshot import Wanted
@@ -60,7 +60,7 @@ def select_queue(source: SourceOptions, chosen: KeyOptions, output: OutputOption
     added = tuple(values.new_broker(text, f"--add-broker {text}") for text in chosen.add_broker or ())
     counts = values.queue_counts(chosen.write_queues or (), "--write-queues")
     changes = Changes(add_brokers=added, remove_brokers=tuple(chosen.remove_broker or ()), write_queues=counts)
-    snapshot = fetch(source, Wanted((topic,), groups=False), terminal)
+    snapshot = Reader(source, terminal).fetch(Wanted((topic,), groups=False))
     route = snapshot.route(topic)
     after = change_routes([route], changes)[0] if changes.touches_route else None
     found = key_queues(route, texts, sdks, mode, after=after, changes=describe(changes))

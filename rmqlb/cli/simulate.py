@@ -7,25 +7,16 @@ from rmqlb.cli.common.declare import Panel, Text, Texts, about, command, own, wr
 from rmqlb.cli.common.group_options import RATE_HINT, ChangeOptions, MemberOptions
 from rmqlb.cli.common.options import GroupsOptions, OutputOptions, SourceOptions
 from rmqlb.cli.common.output_files import PictureOptions
-from rmqlb.cli.common.reading import Reader, ask
+from rmqlb.cli.common.reading import Reader
 from rmqlb.cli.common.send_options import SendOptions
 from rmqlb.cli.common.set_option import SettingsOptions, setting
-from rmqlb.cli.common.show_or_watch import show_verb
+from rmqlb.cli.common.show_or_watch import answer, show_verb
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.errors import UsageError
-from rmqlb.model.simulate_receive import (
-    MOST_BATCH,
-    MOST_LOOPS,
-    MOST_PERCENT,
-    MOST_RECEIVE_TRIALS,
-    MOST_RECEIVED,
-    MOST_RECEIVERS,
-    Crash,
-    ReceiveClient,
-    ReceiveScenario,
-)
+from rmqlb.model import simulate_receive as model
+from rmqlb.model.simulate_receive import ReceiveScenario
 
-_CLIENTS: tuple[ReceiveClient, ...] = get_args(ReceiveClient)
+_CLIENTS: tuple[model.ReceiveClient, ...] = get_args(model.ReceiveClient)
 
 _happens = Panel("Events")
 
@@ -40,7 +31,7 @@ class RebalanceOptions(PictureOptions, ChangeOptions, MemberOptions, GroupsOptio
     all_new: bool = setting("all-new")
     broadcasting: bool = setting("broadcasting")
     change_at: str = setting("change-at")
-    consume_threads: int = setting("consume-threads")
+    consume_threads: int | None = setting("consume-threads")
     trial: str = setting("trial")
     fail_on: Texts = written(
         "CONDITION", "Exit 3 if a condition holds: 'longest-gap-ms>5000'. With --trials, p95 decides; repeatable."
@@ -82,21 +73,11 @@ def simulate_rebalance(source: SourceOptions, options: RebalanceOptions, output:
     Exit codes: 0 done, 2 usage, 3 a --fail-on condition is met, 4 group, topic or consumers are missing,
     5 endpoint unreachable.
     """
-    from rmqlb.cli.common.show_or_watch import conditions_of, judge, require_known
-    from rmqlb.verbs import simulate_rebalance as verb
     from rmqlb.verbs.selection import select
-    from rmqlb.views.simulate_rebalance import rebalance_report
 
-    terminal = Terminal("simulate-rebalance", output, files=options)
     if options.svg is not None and select(options.group).several:
         raise UsageError("--svg needs one group", hint="name a group with --group", code="which-group")
-    simulated = ask(verb.simulate_rebalance, Reader(source, terminal), options)
-    with terminal.progress(verb="simulating") as progress:
-        found = simulated(progress=progress)
-    tried = conditions_of(found)
-    require_known(tried, RATE_HINT)
-    terminal.show(rebalance_report(found), found.meta.snapshot, found.meta.findings)
-    judge(tried, terminal)
+    answer("simulate-rebalance", "rebalance_report", source, options, output, doing="simulating", hint=RATE_HINT)
 
 
 _SIMPLE = "leave it out, or pass --type simple"
@@ -173,16 +154,16 @@ class ReceiveOptions(SettingsOptions):
             )  # wrong without a failure too
         return ReceiveScenario(
             client=client,
-            consumers=count(self.consumers, "--consumers", most=MOST_RECEIVERS),
-            loops=count(self.loops or "1", "--loops", most=MOST_LOOPS),
+            consumers=count(self.consumers, "--consumers", most=model.MOST_RECEIVERS),
+            loops=count(self.loops or "1", "--loops", most=model.MOST_LOOPS),
             await_us=given(duration_us, self.await_, "--await") or usual.await_us,
             invisible_us=given(duration_us, self.invisible, "--invisible") or usual.invisible_us,
-            batch=count(self.batch, "--batch", most=MOST_BATCH),
+            batch=count(self.batch, "--batch", most=model.MOST_BATCH),
             fifo=self.orderly,
             consume_us=duration_us(self.consume_time, "--consume-time", zero=True),
             error_pause_us=read_setting("error-pause", duration_us, self.error_pause, zero=True),
             round_trip_us=duration_us(self.round_trip, "--round-trip", zero=True),
-            messages=given(count, self.messages, "--messages", MOST_RECEIVED),
+            messages=given(count, self.messages, "--messages", model.MOST_RECEIVED),
             duration_us=given(duration_us, self.for_, "--for"),
             crashes=self._crashes(),
             seed=self.seed,
@@ -195,9 +176,9 @@ class ReceiveOptions(SettingsOptions):
     def _percent(name: str, text: str | None) -> int | None:
         from rmqlb.verbs.amounts import count, read_setting
 
-        return None if text is None else read_setting(name, count, text, MOST_PERCENT, 0)
+        return None if text is None else read_setting(name, count, text, model.MOST_PERCENT, 0)
 
-    def _crashes(self) -> tuple[Crash, ...]:
+    def _crashes(self) -> tuple[model.Crash, ...]:
         from rmqlb.verbs.amounts import count, duration_us
         from rmqlb.verbs.parse import must_differ
 
@@ -206,8 +187,8 @@ class ReceiveOptions(SettingsOptions):
             number, at, time = text.partition("@")
             if not at:
                 raise UsageError(f"--crash {text}: expected N@TIME, as in 1@30s")
-            consumer = count(number, f"--crash {text}: consumer", most=MOST_RECEIVERS)
-            found.append(Crash(consumer, duration_us(time, f"--crash {text}:", zero=True)))
+            consumer = count(number, f"--crash {text}: consumer", most=model.MOST_RECEIVERS)
+            found.append(model.Crash(consumer, duration_us(time, f"--crash {text}:", zero=True)))
         must_differ(self.crash or (), [crash.consumer for crash in found], "--crash")
         return tuple(found)
 
@@ -228,7 +209,6 @@ def simulate_receive(source: SourceOptions, options: ReceiveOptions, output: Out
     from rmqlb.cli.common import producer_values
     from rmqlb.verbs import simulate_receive as verb
     from rmqlb.verbs.amounts import count, duration_us, given
-    from rmqlb.views.simulate_receive import receive_report
 
     terminal = Terminal("simulate-receive", output)
     if options.broker and source.source is not None and source.active_context is None:
@@ -242,12 +222,12 @@ def simulate_receive(source: SourceOptions, options: ReceiveOptions, output: Out
         rates=options.rate or (),
         failures=lambda brokers, name: producer_values.failures(options.fail or (), brokers, name, notices),
         target_us=given(duration_us, options.target_wait, "--target-wait"),
-        trials=given(count, options.trials, "--trials", MOST_RECEIVE_TRIALS, 2),
+        trials=given(count, options.trials, "--trials", model.MOST_RECEIVE_TRIALS, 2),
         trace=options.trace or "messages" in (output.section or ()),
         fail_on=options.fail_on or (),
     )
     hint = "no message was received: use the figure left"
-    show_verb(simulated, receive_report, terminal, verb="simulating", unknown_hint=hint)
+    show_verb(simulated, "simulate_receive.receive_report", terminal, doing="simulating", hint=hint)
 
 
 @command(without=("proxy",))

@@ -58,7 +58,7 @@ def check_policy(
     for rule in policy.rules:
         found += _judge(rule, snapshot, missing, settings or Settings(), earlier, progress)
     chosen = [each for each in policy.waivers if each.cluster is None or fnmatchcase(cluster or "", each.cluster)]
-    judged, waivers = waive(found, chosen, today)
+    judged, waivers = _waived(found, chosen, today)
     gravest_first = sorted(judged, key=lambda one: SEVERITIES.index(one.severity))
     unwaived = [one for one in gravest_first if not isinstance(one, result.WaivedLimit)]
     verdicts: tuple[Verdict, ...] = (FAILED, INCOMPLETE)  # a failure is certain, and decides first
@@ -125,63 +125,57 @@ def _judge(
                 measured = measure_topic(limit.name, snapshot.routes[name])
             else:
                 measured = Measured(missing=f"its route could not be read: {missing.topics[name]}")
-            one = judgement(rule, name, limit, verdict(limit, measured), measured)
+            one = _judgement(rule, name, limit, measured)
             applies = applies or one.verdict != NOT_APPLICABLE
             yield one
     if rule.about == GROUP and missing.unlisted is not None:
-        yield judgement(rule, None, None, INCOMPLETE, Measured(why=missing.unlisted))
+        yield _judgement(rule, None, None, Measured(why=missing.unlisted))
     elif not names or not applies:
         without = f" without {', '.join(rule.exclude)}" if rule.exclude else ""
         none_matches = f"no {rule.about} matches {' or '.join(rule.patterns)}{without}"
         text = f"its limits do not apply to any matching {rule.about}" if names else none_matches
-        yield judgement(rule, None, None, INCOMPLETE, Measured(why=text))
+        yield _judgement(rule, None, None, Measured(why=text))
 
 
-def judgement(
-    rule: Rule, name: str | None, limit: Limit | None, verdict: Verdict, measured: Measured
-) -> result.JudgedLimit:
+def _judgement(rule: Rule, name: str | None, limit: Limit | None, measured: Measured) -> result.JudgedLimit:
+    judged = INCOMPLETE if limit is None else verdict(limit, measured)
     return result.JudgedLimit(
         rule=rule.name,
         severity=rule.severity,
         about=rule.about,
         name=name,
         limit=limit.name if limit else None,
-        verdict=verdict,
-        value=None if verdict == INCOMPLETE or measured.value == inf else measured.value,
+        verdict=judged,
+        value=None if judged == INCOMPLETE or measured.value == inf else measured.value,
         bound=limit.bound if limit else None,
         unit=limit.kind.unit if limit else None,
         basis=measured.basis,
-        why=measured.apart or (measured.missing if verdict == INCOMPLETE else None) or measured.why or None,
+        why=measured.apart or (measured.missing if judged == INCOMPLETE else None) or measured.why or None,
         findings=measured.findings,
     )
 
 
-def waive(
+def _waived(
     judged: Sequence[result.JudgedLimit], waivers: Sequence[result.Waiver], today: date
 ) -> tuple[tuple[result.JudgedLimit, ...], tuple[result.WaiverResult, ...]]:
     """The limits, waived ones as `WaivedLimit`, and the state of each waiver; waivers accept only known failures."""
     uses: Counter[int] = Counter()
-    undecided: set[int] = set()
+    states: list[result.WaiverState] = ["expired" if waiver.until < today else "unused" for waiver in waivers]
     found: list[result.JudgedLimit] = []
     for one in judged:
-        valid = ((at, waiver) for at, waiver in enumerate(waivers) if waiver.until >= today)
-        fits = ((at, waiver) for at, waiver in valid if waiver.fits(one.rule, one.about, one.name, one.limit))
-        at, waiver = next(fits, (-1, None)) if one.verdict in (FAILED, INCOMPLETE) else (-1, None)
-        if waiver is not None and one.verdict == FAILED:
+        of_limit = one.rule, one.about, one.name, one.limit
+        fits = (at for at, waiver in enumerate(waivers) if waiver.until >= today and waiver.fits(*of_limit))
+        at = next(fits, None) if one.verdict in (FAILED, INCOMPLETE) else None
+        if at is not None and one.verdict == FAILED:
             uses[at] += 1
-            of_waiver = {name: getattr(waiver, name) for name in ("until", "reason", "owner")}
+            of_waiver = {name: getattr(waivers[at], name) for name in ("until", "reason", "owner")}
             found.append(result.WaivedLimit(**asdict(one), **of_waiver))
         else:
-            undecided.add(at)
             found.append(one)
-
-    def state(at: int) -> result.WaiverState:
-        if waivers[at].until < today:
-            return "expired"
-        return "used" if uses[at] else "undecided" if at in undecided else "unused"
-
+        if at is not None and states[at] != "used":
+            states[at] = "used" if one.verdict == FAILED else "undecided"
     return tuple(found), tuple(
-        result.WaiverResult(w.rule, w.group, w.topic, w.limit, w.until, w.reason, state(at), uses[at])
+        result.WaiverResult(w.rule, w.group, w.topic, w.limit, w.until, w.reason, states[at], uses[at])
         for at, w in enumerate(waivers)
     )
 

@@ -24,7 +24,7 @@ from math import ceil, floor, inf
 from msgspec import Struct
 from msgspec.structs import replace
 
-from rmqlb.engine.backlog import PULLED_AHEAD, Flow, Pool, backlog, full_call, gone_in
+from rmqlb.engine.backlog import PULLED_AHEAD, Flow, Pool, backlog, full_call, gone_in, threads_of
 from rmqlb.engine.diagnose.evidence import SAMPLES, GroupEvidence, queue_text
 from rmqlb.engine.diagnose.lags import COMMITTED_MS, SPAN_MS, QueueLag, lags_of, may_store_elsewhere, queue_lag
 from rmqlb.engine.group import known
@@ -38,7 +38,6 @@ from rmqlb.model.result import rate_text, sum_if_known
 READ_MS = 2_000  # a sample's queues are read within this time
 RETURNS_MS = 10_000  # the delay of a message that failed once (level 3 of `messageDelayLevel`)
 _ONE_SAMPLE = "needs 2 samples, got 1"
-_THREADS = 20  # of a consumer that does not report them (`consumeThreadMin`)
 _MOST_SHARING = 64  # more queues with lag of one consumer get one drain time: the model's work is quadratic
 
 
@@ -152,7 +151,7 @@ def _sharing(
         moving = [queue for queue in waited if own[queue].per_s]
         if turns and certain:
             yield Shared(costs, orderly=True, threads=report.threads)
-        elif report.orderly and len(waited) <= (report.threads or _THREADS):
+        elif report.orderly and len(waited) <= threads_of(report):
             continue
         elif is_pool and waited and (report.batch or 1) > 1 and report.threads and all(times.values()):
             seconds = {queue: times[queue.topic] / 1000 for queue in waited}

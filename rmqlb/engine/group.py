@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TypeVar
 
 from msgspec import Struct
@@ -204,15 +204,19 @@ class Group(Struct, dict=True, eq=False):
             raise self.unsettled_error
 
     @cached_property
-    def apart(self) -> str | None:
-        """The reason why its consumers do not share its queues; None if they do (raises Unknown)."""
-        error = _refusal(self.group, consumers.must_rebalance, consumers.must_not_be_grpc, consumers.must_be_listed)
-        return None if error is None else error.message
+    def refusals(self) -> Mapping[consumers.Reason, DataError]:
+        """Why its consumers do not share its queues among themselves (raises Unknown)."""
+        return consumers.refusals(self.group.without_foreign_offsets)
 
-    @cached_property
+    @property
+    def apart(self) -> str | None:
+        """The reason why its consumers do not share its queues; None if they may (raises Unknown)."""
+        return next((error.message for reason, error in self.refusals.items() if reason != "unknown"), None)
+
+    @property
     def refusal(self) -> DataError | None:
-        rebalances = partial(consumers.rebalanced_members, broadcasting_too=True)
-        return _refusal(self.group, consumers.must_be_listed, rebalances)
+        """Why no owners can be predicted; BROADCASTING consumers all own each queue (raises Unknown)."""
+        return next((error for reason, error in self.refusals.items() if reason != "broadcasting"), None)
 
     @property
     def shares(self) -> bool:
@@ -221,21 +225,23 @@ class Group(Struct, dict=True, eq=False):
     @property
     def hidden(self) -> bool:
         """Whether its consumers are behind a Proxy that did not report them."""
-        return self._running_group is not None and consumers.behind_proxy(self._running_group) is not None
+        return self._running_group is not None and "hidden" in self.refusals
 
     @property
     def by_proxy(self) -> bool:
-        return self.hidden or (self._running_group is not None and consumers.only_grpc(self._running_group))
+        return self.hidden or (self._running_group is not None and "grpc" in self.refusals)
 
     def must_share(self, *, broadcasting: bool = False, pop: bool = False, hidden: bool = False) -> None:
         """Refuse a group whose consumers do not share its queues, unless a flag lets it pass (raises DataError)."""
         if self.seen is not None:
-            consumers.must_rebalance(self.seen, broadcasting_too=broadcasting, pop_too=pop)
-            consumers.must_be_listed(self.seen, assumed=hidden or self.assumed)
-            if not self.assumed and not pop:
-                consumers.must_not_be_grpc(self.seen)
-                if self.popped_routes and all(each.topic.startswith(RETRY_PREFIX) for each in self.pulled_routes):
-                    raise consumers.pop_refusal(self.seen, [route.topic for route in self.popped_routes])
+            passes = {"broadcasting": broadcasting, "pop": pop, "hidden": hidden or self.assumed, "unknown": True}
+            passes["grpc"] = pop or self.assumed
+            for reason, error in self.refusals.items():
+                if not passes[reason]:
+                    raise error
+            popped = () if pop or self.assumed else self.popped_routes
+            if popped and all(each.topic.startswith(RETRY_PREFIX) for each in self.pulled_routes):
+                raise consumers.pop_refusal(self.seen, [route.topic for route in popped])
         if not (self.assumed or self.given.by_pop or self.broadcasting or self.by_proxy):
             self.must_be_assigned()
 
@@ -249,7 +255,9 @@ class Group(Struct, dict=True, eq=False):
         if self.seen is None:
             hint = "name the consumers with --consumers ID,ID,… or @FILE, or give a number"
             raise Unknown("the source does not report any consumers", hint=hint, code="consumers-unknown")
-        return consumers.rebalanced_members(self.seen, broadcasting_too=True, pop_too=True)
+        if "unknown" in self.refusals:
+            raise self.refusals["unknown"]
+        return consumers.rebalanced_members(self.seen)
 
     @property
     def placeholders(self) -> tuple[str, ...]:
@@ -287,7 +295,8 @@ class Group(Struct, dict=True, eq=False):
         ids = self.group.client_ids
         if ids is None:
             raise Unknown("its consumers are unknown")
-        consumers.must_be_listed(self.group)
+        if "hidden" in self.refusals:
+            raise self.refusals["hidden"]
         return ids
 
     @cached_property
@@ -570,21 +579,8 @@ def known(ask: Callable[[], Fact]) -> Fact | None:
         return None
 
 
-def _refusal(group: ConsumerGroup, *checks: Callable[[ConsumerGroup], object]) -> DataError | None:
-    for check in checks:
-        try:
-            check(group)
-        except DataError as error:
-            return error
-    return None
-
-
 def resolve(
-    snapshot: ClusterSnapshot,
-    name: str | None,
-    settings: Settings | None = None,
-    given: Given | None = None,
-    missing: Gaps | None = None,
+    snapshot: ClusterSnapshot, name: str | None, settings: Settings | None = None, given: Given | None = None
 ) -> Group:
     """The group of that name; None takes the snapshot's only group.
 
@@ -592,7 +588,7 @@ def resolve(
         UsageError: the snapshot has several groups, and `name` is None.
         DataError: the snapshot lacks the named group, and its consumers are not given.
     """
-    given, missing = given or Given(), missing or gaps(snapshot)
+    given, missing = given or Given(), gaps(snapshot)
     if name is None:
         name = _only_name(snapshot, given)
     elif given.client_ids is None and name not in missing.groups:

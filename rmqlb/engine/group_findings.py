@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from msgspec.structs import replace
 
 from rmqlb.engine import source_findings as of_source
-from rmqlb.engine.assignment.consumers import broadcasting_finding, proxy_findings, shared_id_findings, unusual_findings
+from rmqlb.engine.assignment.consumers import broadcasting_finding, shared_id_findings, unusual_findings
 from rmqlb.engine.assignment.detect import mismatch_findings, owner_findings
 from rmqlb.engine.diagnose.diagnose import ONE_SAMPLE, RULES, findings_by
 from rmqlb.engine.diagnose.evidence import GroupEvidence
@@ -50,7 +50,7 @@ def planning_findings(group: Group, *, pop: bool = True) -> tuple[Finding, ...]:
         as_reported = replace(assumption(group.snapshot, group.name or ""), topics=group.given.topics)
         is_reported = as_reported == group.given  # then its computed facts hold
         reported = group if is_reported else Group(group.snapshot, group.name, group.settings, as_reported, group.gaps)
-        hidden = proxy_findings(group.seen)  # with evidence, instead of the rule's finding
+        hidden = [*_hidden(group)]  # with evidence, instead of the rule's finding
         left_out = (*_OF_CONSUMPTION, *(each.code for each in hidden))
         found = [each.brief for each in group_findings(reported, ()) if each.code not in left_out]
         found += [*hidden, *_not_subscribed(group)]
@@ -117,6 +117,11 @@ def _finding(error: RmqlbError) -> Finding:
     return Finding(error.code, error.message, error.group, INFO)
 
 
+def _hidden(group: Group) -> Iterator[Finding]:
+    if "hidden" in group.refusals:
+        yield _finding(group.refusals["hidden"])
+
+
 def _of_routes(group: Group) -> Iterator[Finding]:
     topics, snapshot = known(lambda: group.topics) or (), group.snapshot
     yield from of_source.no_route_findings(group.name or "", topics, snapshot)
@@ -135,7 +140,7 @@ def _of_given(group: Group) -> Iterator[Finding]:
         text = "the consumers are placeholders; real client IDs may sort differently"
         yield Finding("placeholder-ids", text, severity=INFO)
     if group.seen is not None:
-        yield from proxy_findings(group.seen)
+        yield from _hidden(group)
         yield from _not_subscribed(group)
 
 

@@ -103,7 +103,7 @@ def _target(route: TopicRouteData, request: TopicRequest, known: Mapping[str, Br
     more = [NewBroker(name) for name in there if name not in request.drain_brokers]
     usual = Counter((d.read_queue_nums, d.write_queue_nums) for d in route.queue_datas if d.read_queue_nums > 0)
     reads, writes = usual.most_common(1)[0][0] if usual else (0, 0)
-    for broker in (*request.add_brokers, *(more if request.move_to_cluster is not None else ())):
+    for broker in (*request.add_brokers, *more):
         if broker.name in drained:
             raise UsageError(f"broker {broker.name} is added and drained: the changes contradict each other")
         here = datas.get(broker.name)
@@ -192,29 +192,26 @@ def commands_between(
     changed = [data for data in after.queue_datas if data != old.get(data.broker_name)]
     changed.sort(key=lambda data: not data.perm & PERM_WRITE)
     types = (None if data.broker_name in old else message_type for data in changed)
-    found = [_update_topic(after, data, name_servers, kind) for data, kind in zip(changed, types, strict=True)]
+    servers = [] if name_servers is None else ["-n", name_servers]
+    found = [_update_topic(after, data, servers, kind) for data, kind in zip(changed, types, strict=True)]
     if before.order_topic_conf != after.order_topic_conf and after.order_topic_conf is not None:
-        words = ["mqadmin", "updateOrderConf", *_n(name_servers), "-t", after.topic, "-m", "put"]
+        words = ["mqadmin", "updateOrderConf", *servers, "-t", after.topic, "-m", "put"]
         found.append(result.AdminCommand(None, None, shlex.join([*words, "-v", after.order_topic_conf])))
     return found
 
 
 def _update_topic(
-    route: TopicRouteData, data: QueueData, name_servers: str | None, message_type: str | None
+    route: TopicRouteData, data: QueueData, servers: Sequence[str], message_type: str | None
 ) -> result.AdminCommand:
     broker = route.broker(data.broker_name)
     known = None if broker is None else broker.broker_addrs.get(MASTER_ID)
     address = None if known == "unknown" else known
-    words = ["mqadmin", "updateTopic", *_n(name_servers), "-b", address or f"ADDRESS-OF-{data.broker_name}"]
+    words = ["mqadmin", "updateTopic", *servers, "-b", address or f"ADDRESS-OF-{data.broker_name}"]
     words += ["-t", route.topic, "-r", str(max(data.read_queue_nums, 0)), "-w", str(max(data.write_queue_nums, 0))]
     words += ["-p", str(data.perm), *(["-u", "true"] if data.topic_sys_flag & _UNIT else [])]
     words += ["-s", "true"] if data.topic_sys_flag & _UNIT_SUB else []
     words += [] if message_type in (None, NORMAL) else ["-a", f"+message.type={message_type}"]
     return result.AdminCommand(data.broker_name, address, shlex.join(words))
-
-
-def _n(name_servers: str | None) -> list[str]:
-    return [] if name_servers is None else ["-n", name_servers]
 
 
 _POLL_MS = Clocks().route_poll_us / 1000
@@ -265,7 +262,6 @@ def _steps(
     opens = not set(now.subscribe_queues()).issuperset(final)
     written = now.publish_queues()
     switches = written != writable
-    held_ms = drain_ms(groups, now.subscribe_queues()) if switches else 0.0
     same_length = len(written) == len(writable)  # otherwise keys leave every queue
     losing = [queue for at, queue in enumerate(written) if not same_length or writable[at] != queue]
     drained = drain_ms(groups, losing)
@@ -298,6 +294,7 @@ def _steps(
 
     yield step("add-read-queues", now, opened, opens, _NOTICED_MS, wait_readable, _wait("owned", final))
     if ordered:
+        held_ms = drain_ms(groups, now.subscribe_queues())
         yield step("hold-producers", opened, opened, switches, held_ms, _wait("drained", readable))
     change = step("change-write-queues", opened, switched, switches, _POLL_MS, wait_writable)
     sdks, shares = moved_keys(now, target, keys)

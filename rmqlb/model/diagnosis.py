@@ -89,7 +89,9 @@ class GroupCounts(Struct, frozen=True, rename="camel"):
     queues: Annotated[int | None, "readable queues of its topics"] = None
     unassigned: Annotated[int | None, "queues observed without an owner; null when unknown or not shared"] = None
     duplicate_owners: Annotated[int | None, "queues with two or more observed owners; null in the same cases"] = None
-    owners_unknown: Annotated[int | None, "queues with unobserved owners; null when not shared, or all are"] = None
+    owners_unknown: Annotated[
+        int | None, "queues with unknown owners; null when not shared, or without any known owner"
+    ] = None
     lag: Annotated[int | None, "unread messages; null when they are not known of every queue"] = None
     lag_at_least: Annotated[int | None, "unread messages of queues where they are known; null without any"] = None
 

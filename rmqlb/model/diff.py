@@ -144,7 +144,7 @@ class NotCompared(Struct, frozen=True):
 
     kind: Annotated[Literal["topic", "group"], "topic or group"]
     name: Annotated[str, "its name"]
-    reason: Annotated[str, "why"]
+    reason: Annotated[str, "why it could not be read"]
 
 
 class DiffSummary(Struct, frozen=True, rename="camel"):
@@ -176,9 +176,9 @@ class DiffSummary(Struct, frozen=True, rename="camel"):
 class SnapshotDiff(Result, frozen=True):
     """Two snapshots of a cluster compared."""
 
-    before: Annotated[SnapshotSide, "the first"]
-    after: Annotated[SnapshotSide, "the second"]
-    summary: Annotated[DiffSummary, "in numbers"]
+    before: Annotated[SnapshotSide, "the first snapshot"]
+    after: Annotated[SnapshotSide, "the second snapshot"]
+    summary: Annotated[DiffSummary, "the differences in numbers"]
     groups: Annotated[tuple[GroupDiff, ...], "brokers that differ, by name"]
     topics: Annotated[tuple[TopicDiff, ...], "topics whose routes differ, by name"]
     not_compared: Annotated[tuple[NotCompared, ...], "what one snapshot could not read"]
@@ -209,6 +209,6 @@ class PredictionDiff(Result, frozen=True):
 
     prediction: Annotated[str, "the file of the plan or simulation"]
     after: Annotated[SnapshotSide, "the snapshot"]
-    summary: Annotated[PredictionSummary, "in numbers"]
+    summary: Annotated[PredictionSummary, "the comparison in numbers"]
     groups: Annotated[tuple[PredictedGroup, ...], "the groups of the prediction, by name"]
     conditions: tuple[TriedCondition, ...] = ()

@@ -110,14 +110,15 @@ class MemberReport(Struct, frozen=True, rename="camel"):
 class QueueState(Struct, frozen=True, rename="camel"):
     """One queue as the group uses it. What was not observed is None."""
 
-    owners: frozenset[str] | None = None  # IDs of the clients that hold it; empty when none does
-    broker_offset: int | None = None  # end of the queue, in messages
-    consumer_offset: int | None = None  # next message to read; below 0 when the group has stored none
-    last_timestamp: int | None = None  # store time of the last message read, ms since 1970
-    # the broker's answer to a consumer that takes the queue (QUERY_CONSUMER_OFFSET): an offset, or −1 for none
-    stored_offset: int | None = None
-    min_offset: int | None = None  # the first message that is still there
-    timestamp_offset: int | None = None  # the broker's offset for the `consumeTimestamp` of the consumer that takes it
+    owners: Annotated[frozenset[str] | None, "client IDs that own it; null when unknown"] = None
+    broker_offset: Annotated[int | None, "the next message to be stored"] = None
+    consumer_offset: Annotated[int | None, "the next message that the group reads; -1 when it has stored none"] = None
+    last_timestamp: Annotated[int | None, "store time of the last message that was read, in ms since 1970"] = None
+    stored_offset: Annotated[
+        int | None, "the offset that the broker returns to a consumer that takes the queue; -1 is none"
+    ] = None
+    min_offset: Annotated[int | None, "the first message that is still there"] = None
+    timestamp_offset: Annotated[int | None, "the first message since the consumer's consumeTimestamp"] = None
 
     @property
     def sorted_owners(self) -> tuple[str, ...] | None:

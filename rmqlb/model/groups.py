@@ -7,8 +7,7 @@ from typing import Annotated, Literal
 from msgspec import Struct
 
 from rmqlb.model.diagnosis import Drain, GroupFinding, Lagging, QueueDrain
-from rmqlb.model.owners import Basis
-from rmqlb.model.plan import Origin
+from rmqlb.model.owners import Basis, Origin
 from rmqlb.model.result import ERROR, WARNING, Figure, Result, Severity, TriedCondition
 
 Status = Literal["error", "warning", "lagging", "unknown", "offline", "inOrder"]
@@ -27,12 +26,9 @@ class GroupState(Struct, frozen=True, rename="camel"):
     topics: Annotated[tuple[str, ...] | None, "subscribed topics without the retry topic; null when unknown"] = None
     message_model: Annotated[str | None, "CLUSTERING or BROADCASTING; null when unknown"] = None
     consume_type: Annotated[str | None, "CONSUME_PASSIVELY, CONSUME_ACTIVELY, CONSUME_POP; null when unknown"] = None
-    consumers: Annotated[
-        int | None, Figure("distinct client IDs of the group", metric="consumers", unknown="when unknown")
-    ] = None
+    consumers: Annotated[int | None, Figure("distinct client IDs of the group", metric="consumers")] = None
     processes: Annotated[
-        int | None,
-        Figure("running clients, of which several may share a client ID", metric="processes", unknown="when unknown"),
+        int | None, Figure("running clients, of which several may share a client ID", metric="processes")
     ] = None
     queues: Annotated[
         int | None, Figure("readable queues of the group's topics", metric="queues", unknown="when a route is unknown")
@@ -61,14 +57,10 @@ class GroupState(Struct, frozen=True, rename="camel"):
     ] = None
     basis: Annotated[Basis | None, "whether owners are observed, predicted or assumed; null when unknown"] = None
     duplicate_client_ids: Annotated[
-        int | None,
-        Figure("client IDs with two or more processes", metric="duplicate_client_ids", unknown="when unknown"),
+        int | None, Figure("client IDs with two or more processes", metric="duplicate_client_ids")
     ] = None
     mismatches: Annotated[
-        int | None,
-        Figure(
-            "queues whose observed owners differ from the predicted ones", metric="mismatches", unknown="when unknown"
-        ),
+        int | None, Figure("queues whose observed owners differ from the predicted ones", metric="mismatches")
     ] = None
     imbalance: Annotated[
         float | None,
@@ -107,7 +99,7 @@ class GroupLine(GroupState, frozen=True):
 class OverviewSummary(Struct, frozen=True, rename="camel"):
     """Groups in numbers."""
 
-    groups: Annotated[int, "how many"]
+    groups: Annotated[int, "number of groups"]
     with_errors: Annotated[int, "those whose worst finding is an error"]
     with_warnings: Annotated[int, "those whose worst finding is a warning"]
     lagging: Annotated[int, "other groups with a lag above the limit"]
@@ -178,4 +170,4 @@ class ConsumersOfGroups(Result, frozen=True):
     """The consumers of several groups."""
 
     groups: Annotated[tuple[Consumers, ...], "each group's consumers, as rmqlb/consumers has them"]
-    summary: Annotated[OverviewSummary, "of all of them"]
+    summary: Annotated[OverviewSummary, "all groups in numbers"]

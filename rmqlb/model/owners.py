@@ -12,7 +12,8 @@ from rmqlb.model.group import BROADCASTING
 from rmqlb.model.message_queue import MessageQueue, QueueName
 from rmqlb.model.result import Result
 
-Basis = Literal["observed", "predicted", "assumed"]
+Basis = Literal["observed", "predicted", "assumed"]  # of owners
+Origin = Literal["given", "reported", "observed", "assumed"]  # of a strategy
 Change = Literal["same", "moved", "assigned", "unassigned", "added", "removed"]
 """How a queue's owner differs from the one before."""
 
@@ -87,8 +88,8 @@ class ConsumerQueues(Struct, frozen=True, rename="camel"):
     """What a client id gets under a strategy."""
 
     client_id: str
-    queues: Annotated[int, "how many"]
-    idle_reason: Annotated[str | None, "why none; null when it gets some"]
+    queues: Annotated[int, "number of its queues"]
+    idle_reason: Annotated[str | None, "why it gets no queue; null when it gets some"]
 
 
 class StrategyOwners(Evenness, frozen=True):
@@ -186,8 +187,8 @@ class OwnersReport(Result, frozen=True):
 class OwnersSummary(Struct, frozen=True, rename="camel"):
     """All groups in numbers."""
 
-    groups: Annotated[int, "how many"]
-    queues: Annotated[int, "how many queues they have"]
+    groups: Annotated[int, "number of groups"]
+    queues: Annotated[int, "number of their queues"]
     queues_observed: Annotated[int, "queues whose owners the source reports"]
     observed_unassigned: Annotated[int, "of these, queues without an owner"]
     observed_duplicate_owners: Annotated[int, "of these, queues with duplicate owners"]
@@ -197,7 +198,7 @@ class OwnersOfGroups(Result, frozen=True):
     """Who owns each queue of several groups under each strategy."""
 
     groups: Annotated[tuple[OwnersReport, ...], "each group's owners, as rmqlb/owners has them"]
-    summary: Annotated[OwnersSummary, "of all of them"]
+    summary: Annotated[OwnersSummary, "all groups in numbers"]
 
 
 def owners_of_groups(reports: Sequence[OwnersReport]) -> OwnersOfGroups:

@@ -6,18 +6,16 @@ A rollout is a plan for restarts: the ways to restart the consumers, and what ea
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Final, Literal, TypeVar
+from typing import Annotated, Any, Final, TypeVar
 
 from msgspec import Struct, field
 
 from rmqlb.model.client_versions import SdkUse
 from rmqlb.model.group import BROADCASTING
-from rmqlb.model.owners import REPORTED, AssumedShare, ByProxy, Change, PopShares, Spread
+from rmqlb.model.owners import REPORTED, AssumedShare, ByProxy, Change, Origin, PopShares, Spread
 from rmqlb.model.result import Figure, RateSource, Result, TriedCondition
 from rmqlb.model.simulate_rebalance import GroupTrials, LagCurve
 
-Origin = Literal["given", "reported", "observed", "assumed"]
-SAME: Final = "same"
 MOVED: Final = "moved"
 ASSIGNED: Final = "assigned"
 ADDED: Final = "added"
@@ -187,7 +185,7 @@ class Comparison(Struct, frozen=True, rename="camel"):
     """The same change under one strategy."""
 
     strategy: str
-    strategy_after: Annotated[str, "afterwards"]
+    strategy_after: Annotated[str, "the strategy after the change"]
     summary: Annotated[Summary, "the plan in numbers"]
 
 
@@ -218,7 +216,7 @@ class PopTopicPlan(Struct, frozen=True, rename="camel"):
 
     topic: str
     strategy: Annotated[str | None, "that brokers assign by before; null behind a Proxy, where none decides"]
-    strategy_after: Annotated[str | None, "afterwards"]
+    strategy_after: Annotated[str | None, "the strategy after the change"]
     pop_share_queue_nums: PopShares
     assumed: AssumedShare
     queues: Annotated[tuple[PopChange, ...], "consumers by queue; empty where brokers lack one of the strategies"]
@@ -230,14 +228,14 @@ class RebalancePlan(Result, frozen=True):
 
     group: Annotated[str | None, "the group; null when the source names none"]
     strategy: Annotated[str, "before, by RocketMQ's name"]
-    strategy_after: Annotated[str, "afterwards"]
+    strategy_after: Annotated[str, "the strategy after the change"]
     strategy_origin: Annotated[Origin, "given, reported (by consumers), observed (fits observed owners) or assumed"]
     changes: Annotated[tuple[str, ...], "the requested changes, one line each"]
     topics: Annotated[tuple[TopicPlan, ...], "queue by queue"]
     consumers: Annotated[tuple[ConsumerPlan, ...], "each client ID, sorted as clients sort them"]
     sorted_consumers_before: Annotated[tuple[str, ...], "the consumers in the clients' order, duplicates kept"]
     sorted_consumers_after: Annotated[tuple[str, ...], "the same afterwards"]
-    summary: Annotated[Summary, "in numbers"]
+    summary: Annotated[Summary, "the plan in numbers"]
     convergence: Annotated[Convergence | None, "the simulated transition; null when not simulated"]
     comparison: Annotated[tuple[Comparison, ...], "the same change under each requested strategy, the plan's own first"]
     conditions: tuple[TriedCondition, ...] = ()
@@ -263,7 +261,7 @@ class RebalancePlan(Result, frozen=True):
 class PlansSummary(Struct, frozen=True, rename="camel"):
     """The effect of the change on all groups together."""
 
-    groups: Annotated[int, "how many"]
+    groups: Annotated[int, "number of groups"]
     queues: Annotated[int, "queues afterwards"]
     moved: Moved
     moved_range: Range
@@ -281,7 +279,7 @@ class PlanOfGroups(Result, frozen=True):
     """What a change does to several groups."""
 
     groups: Annotated[tuple[RebalancePlan, ...], "each group's plan, as rmqlb/plan has it"]
-    summary: Annotated[PlansSummary, "of all of them"]
+    summary: Annotated[PlansSummary, "the effect on all groups, in numbers"]
 
 
 _NOT_SUMMED = ("imbalance", "queues_per_consumer")

@@ -19,7 +19,7 @@ class ProcessQueue(Struct, frozen=True, rename="camel", omit_defaults=True):
     has ended, or 20 s after `last_lock`; others let it go at once, so that a dropped queue is hardly ever seen.
     """
 
-    queue: Annotated[MessageQueue, "which one"]
+    queue: Annotated[MessageQueue, "the queue"]
     # A listener's messages count, but not in an orderly consumer; what a lite-pull consumer handed out does not count.
     cached: Annotated[int | None, "messages that were pulled and not yet consumed"] = None
     # Rounded down, with `consuming`; before 5.3.3 it is 0 if `cached` is 0.

@@ -115,7 +115,7 @@ class ConsumerRecording(Struct, frozen=True, rename="camel"):
 class RecordingFigures(Struct, frozen=True, rename="camel"):
     """A recording in numbers; of two bounds the truth is between them."""
 
-    queues: Annotated[int, "how many"]
+    queues: Annotated[int, "number of queues"]
     changed: Annotated[int, Figure("queues that changed owners", of="queues")]
     moved: Annotated[int, Figure("queues with other owners at the end", of="queues")]
     unassigned: Annotated[int, Figure("queues unassigned at the end", of="queues")]
@@ -159,7 +159,7 @@ class RecordingComparison(Struct, frozen=True, rename="camel"):
     aligned_by: Annotated[AlignedBy | None, "the event that times are counted from, there and here; null for a plan"]
     aligned_from_ms: Annotated[int | None, "earliest time of that event in the recording; null for a plan"]
     aligned_to_ms: Annotated[int | None, "latest time of that event"]
-    tolerance_ms: Annotated[int, "time difference that still counts as predicted"]
+    tolerance_ms: Annotated[int, "largest difference in time that still counts as predicted"]
     placeholders: Annotated[Mapping[str, str], "placeholder of the prediction → the client ID that replaced it"]
     differences: Annotated[int, Figure("queues earlier, later, not yet or with another owner", of="compared")]
     queues: Annotated[tuple[QueueComparison, ...], "queue by queue"]
@@ -195,12 +195,12 @@ class Recording(Struct, frozen=True, rename="camel"):
     started_at: Annotated[str, "when the first sample had its last answer, ISO-8601 in UTC; all times count from there"]
     end_ms: Annotated[int, "where the time axis ends: the request of the last sample"]
     every_ms: Annotated[int, "time between two samples"]
-    samples: Annotated[int, "how many"]
+    samples: Annotated[int, "number of samples"]
     ended: Annotated[Ended, "converged, time (the time was over) or interrupted"]
     converged_by: Annotated[ConvergedBy | None, "prediction, unchanged (none is possible) or null (not converged)"]
     strategy: Annotated[str | None, "that the consumers report in the last sample; null when it is not known"]
     event_at_ms: Annotated[int | None, "when the event happened, from --event-at; null without it"]
-    figures: Annotated[RecordingFigures, "in numbers"]
+    figures: Annotated[RecordingFigures, "the recording in numbers"]
     queues: Annotated[tuple[QueueRecording, ...], "queue by queue, in the clients' order"]
     consumers: Annotated[tuple[ConsumerRecording, ...], "consumer by consumer, in the clients' order"]
     comparison: Annotated[RecordingComparison | None, "with the prediction of --against; null without it"] = None

@@ -34,7 +34,7 @@ class Finding(Struct, frozen=True):
     code: Annotated[str, "stable, for scripts; `rmqlb explain CODE` explains it"]
     message: Annotated[str, "one line for people, naming what it is about"]
     group: Annotated[str | None, "the consumer group that the message names; null when it names none"] = None
-    severity: Annotated[Severity, "error where queues have no or several owners, or soon will; warning; info"] = WARNING
+    severity: Annotated[Severity, "error: queues have no owner, or several, now or soon; info: no fault"] = WARNING
     consumers: Annotated[tuple[str, ...], "client IDs that it is about; none if it is not about single consumers"] = ()
 
     @property
@@ -114,7 +114,7 @@ class Meta(Struct, frozen=True):
 
     snapshot: Annotated[ClusterSnapshot, "the snapshot that the result is made from"]
     findings: Annotated[tuple[Finding, ...], "on that snapshot and on its groups"] = ()
-    made_from: Annotated[Any, "what the engine found, for pictures and CI reports"] = None
+    made_from: Annotated[Any, "what the engine found or took, for pictures and CI reports"] = None
 
 
 class Result(Struct, frozen=True, rename="camel", dict=True):
@@ -158,11 +158,7 @@ class Figure(Struct, frozen=True):
     of: str = ""  # the field or property of the same Struct that is 100 %; "" where a percentage makes no sense
     name: str = ""  # the name in `--fail-on`; "" is the field's name in kebab case
     metric: str = ""  # the Prometheus metric without its prefix; "" for none
-    unknown: str = ""  # when the figure is null, for the JSON Schema; "" where it never is
-
-    @property
-    def description(self) -> str:
-        return f"{self.what}; null {self.unknown}" if self.unknown else self.what
+    unknown: str = "when unknown"  # when the figure is null, if it may be, for the JSON Schema
 
 
 @cache

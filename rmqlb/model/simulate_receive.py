@@ -45,7 +45,7 @@ class Crash(Struct, frozen=True):
     """A consumer, by its number, whose process dies; its connections are closed at once."""
 
     consumer: Annotated[int, Meta(ge=1, le=MOST_RECEIVERS)]
-    at_us: Annotated[Time, "when"]
+    at_us: Annotated[Time, "when it dies"]
 
 
 class ReceiveScenario(Struct, frozen=True):
@@ -104,7 +104,7 @@ class WaitTimes(Struct, frozen=True, rename="camel"):
 class Quantile(Struct, frozen=True, rename="camel"):
     """A point of the distribution of waits, to hold a measured one against."""
 
-    percent: Annotated[int, "of the messages, from 0 to 100"]
+    percent: Annotated[int, "a percentage of the messages, from 0 to 100"]
     wait_ms: Annotated[float, "that percentage of messages waits no longer, in milliseconds"]
 
 
@@ -114,7 +114,7 @@ class BrokerReceives(Struct, frozen=True, rename="camel"):
     broker_name: str
     queues: Annotated[int, "its queues that consumers can read"]
     receives: Annotated[int, "requests that were sent to it"]
-    share: Annotated[float | None, "of all requests; null when there was none"]
+    share: Annotated[float | None, "its share of all requests; null when there was none"]
     empty: Annotated[int, "of these, receives that ended without a message at their timeout"]
     failed: Annotated[int, "of these, ended with an error"]
     messages: Annotated[int, "messages that clients received from it for the first time"]
@@ -165,7 +165,7 @@ class ReceiveTotals(Struct, frozen=True, rename="camel"):
         int, Figure("of these, receives that ended without a message at their timeout", of="receives")
     ]
     failed_receives: Annotated[int, Figure("of these, ended with an error", of="receives")]
-    lasted_ms: Annotated[float, "how long was simulated"]
+    lasted_ms: Annotated[float, "simulated time"]
 
 
 class FailureReceived(Struct, frozen=True, rename="camel"):
@@ -178,8 +178,8 @@ class FailureReceived(Struct, frozen=True, rename="camel"):
     failed: Annotated[int, "receives that ended with an error by it"]
     last_failed_ms: Annotated[float | None, "when the last of them ended; null when none did"]
     received_again_ms: Annotated[float | None, "first message received from it after its end; null for none"]
-    longest_wait_ms: Annotated[float | None, "longest wait of a message on it when it failed; null for none"]
-    left: Annotated[int, "messages of it that no consumer had received by the end"]
+    longest_wait_ms: Annotated[float | None, "longest wait of messages on the broker when it failed; null without any"]
+    left: Annotated[int, "messages on the broker that no consumer had received by the end"]
 
 
 class CrashReceived(Struct, frozen=True, rename="camel"):
@@ -207,18 +207,18 @@ class ClosedForms(Struct, frozen=True, rename="camel"):
 class TargetWait(Struct, frozen=True, rename="camel"):
     """How many receives in parallel keep waits within a time."""
 
-    wait_ms: Annotated[float, "the time"]
-    receives: Annotated[int | None, "the number; null when up to a thousand do not"]
-    rare: Annotated[int | None, "closed form: the number when messages are rare"]
+    wait_ms: Annotated[float, "the longest wait that is allowed"]
+    receives: Annotated[int | None, "number of parallel receives that keep it; null when a thousand are too few"]
+    rare: Annotated[int | None, "closed form: that number when messages are rare"]
     simulated: Annotated[bool, "found by simulation at the given rates, otherwise by the closed form"]
-    trials: Annotated[int, "simulations per number tried; 0 without simulation"]
+    trials: Annotated[int, "simulations of each number that was tried; 0 without simulation"]
     max_ms: Annotated[float | None, "longest wait with that number, simulated or closed form; null without number"]
 
 
 class TrialWaits(Struct, frozen=True, rename="camel"):
     """Waits of many trials of the scenario with other random parts."""
 
-    trials: Annotated[int, "how many"]
+    trials: Annotated[int, "number of trials"]
     wait: Annotated[WaitTimes | None, "over the messages of all trials"]
     lowest_max_ms: Annotated[float | None, "the longest wait of the trial where it is shortest"]
     lowest_p95_ms: Annotated[float | None, "the 95th percentile of the trial where it is lowest"]
@@ -238,10 +238,10 @@ class SimulatedReceivers(Struct, frozen=True, rename="camel"):
     await_ms: Annotated[float, "how long a receive waits for a message, as the server takes it"]
     invisible_ms: Annotated[float, "invisibleDuration or popInvisibleTime"]
     batch: Annotated[int, "most messages of a receive"]
-    fifo: Annotated[bool, "in order"]
+    fifo: Annotated[bool, "messages are received in order"]
     consume_ms: Annotated[float, "what the application takes for a message"]
     error_pause_ms: Annotated[float, "what a SimpleConsumer's loop waits after an error"]
-    round_trip_ms: Annotated[float, "of a request and its answer"]
+    round_trip_ms: Annotated[float, "time of a request and its answer"]
     rate_per_second: Annotated[float | None, "messages per second of all queues; null when they are rare"]
     rates: Annotated[Mapping[str, float], "broker name → messages per second of its queues"]
     messages: Annotated[int | None, "requested number of measured messages; null for as many as fit the time"]
@@ -261,7 +261,7 @@ class ReceiveReport(Result, frozen=True):
     quantiles: Annotated[tuple[Quantile, ...], "the distribution of waits; empty when no message was received"]
     brokers: Annotated[tuple[BrokerReceives, ...], "broker by broker, in the route's order"]
     queue_waits: Annotated[tuple[QueueWaits, ...], "queue by queue, in the same order"]
-    totals: Annotated[ReceiveTotals, "in numbers"]
+    totals: Annotated[ReceiveTotals, "the simulation in numbers"]
     closed_forms: Annotated[ClosedForms, "results in closed form, without simulation"]
     target: Annotated[TargetWait | None, "how many receives keep waits within --target-wait; null without it"] = None
     failures: Annotated[tuple[FailureReceived, ...], "the effect of each broker's failure"] = ()

@@ -186,7 +186,7 @@ class OtherProducer(Struct, frozen=True, rename="camel"):
     client_version: Annotated[str, "version of the client"]
     profile: Annotated[str, "the client versions whose rules were followed"]
     latency_fault: Annotated[bool, "sendLatencyFaultEnable"]
-    totals: Annotated[SendTotals, "in numbers"]
+    totals: Annotated[SendTotals, "the simulation in numbers"]
     brokers: Annotated[tuple[BrokerTally, ...], "broker by broker"]
     failures: Annotated[tuple[FailureTaken, ...], "each failure and how the producer reacted"]
 
@@ -273,7 +273,7 @@ class SendResult(Struct, frozen=True, rename="camel"):
     exceptions: Annotated[tuple[ExceptionKind, ...], "exceptions of lost messages, the most frequent first"]
     queues: Annotated[tuple[QueueTally, ...], "queue by queue, in the producer's order"]
     brokers: Annotated[tuple[BrokerTally, ...], "broker by broker, by name"]
-    totals: Annotated[SendTotals, "in numbers"]
+    totals: Annotated[SendTotals, "the simulation in numbers"]
     failures: Annotated[tuple[FailureTaken, ...], "each failure, in the scenario's order"]
     timeline: Annotated[tuple[Slice, ...], "slice by slice"]
     keys: Annotated[KeySpread | None, "the keys and their queues; null without --keys"] = None

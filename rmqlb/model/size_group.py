@@ -85,7 +85,7 @@ class SizeQuestion(Struct, frozen=True, kw_only=True):
     subscribed: Mapping[str, frozenset[str]] = field(default_factory=dict)
     sdk: Annotated[str, "the client library that all consumers run, `java`, `go` or `cpp`"] = "java"
     trials: Annotated[int, Meta(ge=1, le=MOST_ID_TRIALS)] = 100
-    seed: Annotated[Seed, "of these"] = 1
+    seed: Annotated[Seed, "random seed of these trials"] = 1
 
 
 class AfterLoss(Struct, frozen=True, rename="camel"):
@@ -108,7 +108,7 @@ class AfterLoss(Struct, frozen=True, rename="camel"):
 class SizePoint(Struct, frozen=True, rename="camel"):
     """A group of one size; where client IDs decide, figures that the wanted share of ID sets does not exceed."""
 
-    consumers: Annotated[int, "how many"]
+    consumers: Annotated[int, "number of consumers"]
     imbalance: Annotated[float | None, "most queues of one consumer over the mean; null when no queue has an owner"]
     idle: Annotated[int, "consumers without a queue"]
     utilisation: Annotated[float | None, "consuming share of the busiest consumer's threads; null without work"]
@@ -184,6 +184,7 @@ class GroupSize(Result, frozen=True):
         Literal["counted", "drawn"], "counted, all were tried; drawn, some where afterLoss.exact is false"
     ]
     threads: Annotated[int | None, "consume threads of a consumer; null when no work is given"] = None
+    threads_reported: Annotated[bool, "that is the fewest that a consumer reports"] = False
     orderly: Annotated[bool, "a queue is consumed by one thread at a time"] = False
     sdk: Annotated[str, "the client library assumed for all consumers"] = "java"
     mixed_subscriptions: Annotated[bool, "current consumers read different topics; further ones read all"] = False
@@ -204,7 +205,7 @@ class GroupSize(Result, frozen=True):
 class SizesSummary(Struct, frozen=True, rename="camel"):
     """All groups in numbers."""
 
-    groups: Annotated[int, "how many"]
+    groups: Annotated[int, "number of groups"]
     satisfied_now: Annotated[int, "groups whose current consumers satisfy all limits"]
     unsatisfied_now: Annotated[int, "groups whose current consumers do not"]
     without_answer: Annotated[int, "groups that no size tried satisfies"]
@@ -214,7 +215,7 @@ class SizesOfGroups(Result, frozen=True):
     """How many consumers several groups should have."""
 
     groups: Annotated[tuple[GroupSize, ...], "each group's size, as rmqlb/group-size has it"]
-    summary: Annotated[SizesSummary, "of all of them"]
+    summary: Annotated[SizesSummary, "all groups in numbers"]
 
 
 def sizes_of_groups(sizes: Sequence[GroupSize]) -> SizesOfGroups:

@@ -68,7 +68,7 @@ class BrokenAlready(Struct, frozen=True, rename="camel"):
     severity: Annotated[Severity, "the rule's"]
     about: Annotated[About, "group or topic"]
     name: Annotated[str, "its name"]
-    limit: Annotated[str, "which limit"]
+    limit: Annotated[str, "name of the limit"]
     bound: Annotated[Bound, "what the limit allows"]
     value: Annotated[Bound, "the measured value"]
 
@@ -96,7 +96,7 @@ class Unjudged(Struct, frozen=True):
 class Worst(Struct, frozen=True):
     """The largest value of a figure over all cases."""
 
-    value: Annotated[float, "the figure"]
+    value: Annotated[float, "the largest value"]
     losses: Annotated[tuple[Loss, ...], "the smallest loss that causes it; none when no loss is needed"]
 
 

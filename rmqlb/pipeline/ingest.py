@@ -11,7 +11,6 @@ import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from msgspec import convert
@@ -30,7 +29,6 @@ from rmqlb.pipeline.tables import (
     Row,
     Snapshots,
     columns,
-    ddl,
     name,
     union_ddl,
 )
@@ -45,7 +43,6 @@ _BYTES_A_TASK = 4 << 20
 _MOST_TASKS = 512
 _INPUT = "unit string, path string, length bigint, modified bigint, content binary"
 _HEAD = [column for column in columns(Snapshots) if column != "document"]  # for the driver
-Heads = Sequence[Snapshots]
 
 
 def find_files(inputs: Iterable[str]) -> tuple[list[ReadFile], list[str]]:
@@ -118,13 +115,15 @@ def ingest(
         return PipelineResult(warehouse.place, len(files), incomplete=tuple(sorted(broken)))
     reader = DocumentReader(cluster, __version__, last_day())
     progress("ingest", 0, len(chosen))
-    tell = partial(_tell, progress, len(chosen))
-    staged = warehouse.stage(in_workers(_inputs(warehouse, chosen), reader.rows, union_ddl(INGESTED), tell), "read")
+    number = len(chosen)
+    read = in_workers(
+        _inputs(warehouse, chosen),
+        reader.rows,
+        union_ddl(INGESTED),
+        lambda done: progress("ingest", min(done, number - 1), number),
+    )
+    staged = warehouse.stage(read, "read")
     return _write(warehouse, staged, chosen, digests, broken, len(files))
-
-
-def _tell(progress: Progress, files: int, done: int) -> None:
-    progress("ingest", min(done, files - 1), files)
 
 
 def _digests(files: Iterable[ReadFile], cluster: str | None) -> dict[date, str]:
@@ -314,19 +313,13 @@ def _quarantine(
 ) -> DataFrame:
     from pyspark.sql import functions as fn
 
-    fields = dict(zip(Quarantine.__struct_encode_fields__, Quarantine.__struct_fields__, strict=True))
-    values = [tuple(_plain(getattr(row, fields[column])) for column in columns(Quarantine)) for row in rejected]
-    rows = warehouse.spark.createDataFrame(values, ddl(Quarantine))
+    rows = warehouse.frame(Quarantine, rejected)
     if not days:
         return rows
     there = warehouse.read(Quarantine, days)
     read_again = warehouse.spark.createDataFrame([(path,) for path in paths], "path string")
     there = there.join(read_again, fn.col("file.path") == fn.col("path"), "left_anti")
     return rows.unionByName(there.select(*rows.columns))
-
-
-def _plain(value: Any) -> Any:
-    return (value.path, value.length, value.modified) if isinstance(value, ReadFile) else value
 
 
 def silent(warehouse: Warehouse, day: date, expected: Collection[str]) -> list[str]:

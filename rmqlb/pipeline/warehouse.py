@@ -24,6 +24,7 @@ from datetime import date, timedelta
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
+from msgspec.structs import astuple
 
 from rmqlb.errors import DataError, UsageError
 from rmqlb.pipeline.tables import TABLES, ReadFile, Row, Snapshots, columns, ddl, name
@@ -96,9 +97,16 @@ class Warehouse:
         there = set(self.dates(table))
         paths = [f"{self.place}/{name(table)}/date={day}" for day in sorted(set(days)) if day in there]
         if not paths:
-            return self.spark.createDataFrame([], ddl(table))
+            return self.frame(table, ())
         reader = self.spark.read.schema(ddl(table)).option("basePath", f"{self.place}/{name(table)}")
         return reader.parquet(*paths).select(*columns(table))
+
+    def frame(self, table: type[Row], rows: Iterable[Row]) -> DataFrame:
+        """Rows that this process made."""
+        fields = dict(zip(table.__struct_encode_fields__, table.__struct_fields__, strict=True))
+        found = ([getattr(row, fields[column]) for column in columns(table)] for row in rows)
+        values = [tuple(astuple(value) if isinstance(value, Struct) else value for value in row) for row in found]
+        return self.spark.createDataFrame(values, ddl(table))
 
     def files_in(self, uri: str) -> list[ReadFile]:
         """All files below a folder, without hidden ones; none where the folder is missing."""

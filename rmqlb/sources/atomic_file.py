@@ -23,12 +23,12 @@ def replace_file(path: str, text: str, *, mode: int | None = None) -> None:
 
 
 @contextmanager
-def new_file(path: str, *, mode: int | None = None, durable: bool = True) -> Iterator[IO[bytes]]:
+def new_file(path: str, *, mode: int | None = None) -> Iterator[IO[bytes]]:
     """A file to write to, which replaces the one at `path` when the block succeeds (raises ValueError).
 
     An interrupt leaves the old file or the new one, and nothing else. A symbolic link is replaced, not followed. By
-    default the mode is that of the replaced file, or the umask's; a durable file is synced to the disk. A kill leaves a
-    hidden `.NAME.SUFFIX.part`, which a run removes an hour later.
+    default the mode is that of the replaced file, or the umask's. A kill leaves a hidden `.NAME.SUFFIX.part`, which a
+    run removes an hour later.
     """
     kept = _mode(path) if mode is None else mode
     folder, name = os.path.split(path)
@@ -45,8 +45,7 @@ def new_file(path: str, *, mode: int | None = None, durable: bool = True) -> Ite
                 os.fchmod(file.fileno(), kept)
             yield file
             file.flush()
-            if durable:
-                os.fsync(file.fileno())
+            os.fsync(file.fileno())
         os.replace(partial, path)
     except BaseException:
         if os.path.exists(partial):

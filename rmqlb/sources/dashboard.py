@@ -8,14 +8,11 @@ from __future__ import annotations
 
 import json
 import math
-import random
 import re
 import ssl
 import threading
-import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any
 
 import httpcore
@@ -26,11 +23,11 @@ from rmqlb.model.group import Seen, States
 from rmqlb.model.snapshot import RouteSighting, Unread
 from rmqlb.remoting.codes import ResponseCode
 from rmqlb.sources.formats import documents as docs
-from rmqlb.sources.formats.limits import DEFAULT_LIMIT, collect, inflate, require_few_values
+from rmqlb.sources.formats.limits import collect, inflate, require_few_values
 from rmqlb.sources.native.wire import tls_context
-from rmqlb.sources.pace import NO_DEADLINE, Deadline, PassingFault, reason, wait_before_retry
+from rmqlb.sources.pace import NO_DEADLINE, Deadline, Pace, PassingFault, reason
 from rmqlb.sources.protocols import SUSPECT, wrong_protocol
-from rmqlb.sources.source import Refused, redact_secrets, utc_now
+from rmqlb.sources.source import Access, Refused, read_unless, redact_secrets
 
 READ_PATHS = frozenset(
     {
@@ -44,8 +41,8 @@ READ_PATHS = frozenset(
         "/topic/route.query",
     }
 )
-_NOT_ONLINE = "CODE: 206 "
-_NO_ROUTE = "CODE: 17 "
+_LOGIN = "/login/login.do"
+_CSRF = "/rocketmq-dashboard/csrf-token"
 _CODE = r"CODE: ([0-9]{1,9}) "
 _TIMED_OUT = "RemotingTimeoutException"
 
@@ -56,14 +53,11 @@ class DashboardReads:
     def __init__(
         self,
         url: str,  # scheme, host, port and context path, without user or password
-        settings: HttpSettings,
-        credentials: Credentials | None = None,  # for a Dashboard that requests a login
-        clock: Callable[[], datetime] = utc_now,
+        access: Access,
     ) -> None:
         self.endpoint = url.rstrip("/")
-        self._credentials = credentials
-        self._http = HttpClient(self.endpoint, settings)
-        self._clock = clock
+        self.access = access
+        self._http = HttpClient(self.endpoint, access)
         self._login = threading.Lock()
         self._has_answered = False
         self._status = 0  # of the last answer
@@ -86,13 +80,12 @@ class DashboardReads:
 
     def route(self, topic: str) -> RouteSighting | None:
         path, name = "/topic/route.query", topic.removeprefix("%SYS%")
-        try:
-            document = self._read(path, {"topic": name}, docs.RouteDocument, f" of topic {name}")
-        except Refused as refused:
-            if _NO_ROUTE in refused.text:
-                return None
-            raise
-        return RouteSighting(docs.route(document, name), Seen(self.endpoint + path, self._clock()))
+        document = read_unless(
+            ResponseCode.TOPIC_NOT_EXIST,
+            lambda: self._read(path, {"topic": name}, docs.RouteDocument, f" of topic {name}"),
+        )
+        seen = Seen(self.endpoint + path, self.access.clock())
+        return None if document is None else RouteSighting(docs.route(document, name), seen)
 
     def brokers(self, group: str) -> dict[str, str]:  # noqa: ARG002 - a Dashboard answers for every broker
         document = self._read("/cluster/list.query", {}, docs.ClusterListDocument)
@@ -101,13 +94,8 @@ class DashboardReads:
 
     def connections(self, group: str, address: str) -> docs.ConnectionsDocument | None:
         """The consumers in one broker's list; older Dashboards choose the broker at random."""
-        params = {"consumerGroup": group, "address": address}
-        try:
-            return self._read("/consumer/consumerConnection.query", params, docs.ConnectionsDocument)
-        except Refused as refused:
-            if _NOT_ONLINE in refused.text:
-                return None
-            raise
+        path, params = "/consumer/consumerConnection.query", {"consumerGroup": group, "address": address}
+        return read_unless(ResponseCode.CONSUMER_NOT_ONLINE, lambda: self._read(path, params, docs.ConnectionsDocument))
 
     def offsets(self, group: str, addresses: Sequence[str]) -> tuple[States, None]:
         params = {"consumerGroup": group, "address": ",".join(addresses)}
@@ -162,16 +150,42 @@ class DashboardReads:
             raise AssertionError(f"{path} is not on the list of reads")
         answer = self._http.get(path, params)
         if _asks_for_login(answer):
-            if self._credentials is None:
+            if not self.access.user or self.access.password is None:
                 hint = "pass the user with --user or in the URL, the password in RMQLB_PASSWORD or with --password-file"
                 raise EndpointError(f"{self.endpoint} needs a login", hint=hint, code="login-needed")
             with self._login:  # one request logs in; the session's cookie then serves all
                 answer = self._http.get(path, params)
                 if _asks_for_login(answer):
-                    log_in(self._http, self._credentials, self.endpoint)
+                    self._log_in(self.access.user, self.access.password(self.access.user))
                     answer = self._http.get(path, params)
         self.date, self._status = answer.headers.get("date"), answer.status
         return _open(answer)
+
+    def _log_in(self, user: str, password: str) -> None:
+        """Log in by JSON with a CSRF token (Dashboards after 2.1.0) or a form; raises EndpointError."""
+        fields = {"username": user, "password": password}
+        token = _login_answer(self._http.get(_CSRF)).get("data")
+        name, value = (token.get("headerName"), token.get("token")) if isinstance(token, dict) else (None, None)
+        can_be_sent = isinstance(name, str) and isinstance(value, str) and (name + value).isascii()
+        headers = {str(name): str(value)} if can_be_sent else {}
+        answer = _login_answer(self._http.post(_LOGIN, json=fields, headers=headers))
+        if answer["status"] != 0 and "Bad username or password" not in str(answer.get("errMsg")):
+            answer = _login_answer(self._http.post(_LOGIN, form=fields, headers=headers))
+        if answer["status"] != 0:
+            text = str(answer.get("errMsg") or answer["status"]).partition("\n")[0]
+            problem = f"{self.endpoint}: login of {user} failed: {redact_secrets(text, password)}"
+            raise EndpointError(problem, hint="check user and password", code="login-failed")
+
+
+def _login_answer(answer: Answer) -> dict[str, object]:
+    """The answer's object; without a status of its own, or with an HTTP error, the status is HTTP's."""
+    try:
+        value = json.loads(answer.body)
+    except (ValueError, RecursionError):
+        value = None
+    found = value if isinstance(value, dict) else {}
+    is_own = answer.status == 200 and "status" in found
+    return found if is_own else {**found, "status": f"HTTP {answer.status}", "data": None}
 
 
 def _asks_for_login(answer: Answer) -> bool:
@@ -217,17 +231,6 @@ _TRY_AGAIN = frozenset({429, 502, 503, 504})
 
 
 @dataclass(frozen=True, slots=True)
-class HttpSettings:
-    timeout: float = 5.0  # seconds of one attempt, from connecting to the last byte
-    retries: int = 2
-    ca_file: str | None = None  # the only trusted CA certificates; None is the system's
-    max_bytes: int = DEFAULT_LIMIT
-    sleep: Callable[[float], None] = time.sleep
-    jitter: Callable[[], float] = random.random
-    deadline: Deadline = NO_DEADLINE  # of all requests, whatever `timeout` is
-
-
-@dataclass(frozen=True, slots=True)
 class Answer:
     where: str
     status: int
@@ -238,12 +241,14 @@ class Answer:
 class HttpClient:
     """A client of one endpoint; thread-safe (raises UsageError)."""
 
-    def __init__(self, base_url: str, settings: HttpSettings) -> None:
-        self._settings = settings
+    def __init__(self, base_url: str, access: Access) -> None:
+        self._access = access
+        self._pace = access.pace or Pace()
+        self._deadline = access.deadline or NO_DEADLINE
         self._base = base_url.rstrip("/")
         self._client = httpx.Client(
-            transport=_BoundedTransport(tls_context(settings.ca_file)),
-            timeout=settings.timeout,
+            transport=_BoundedTransport(tls_context(access.ca_file)),
+            timeout=access.timeout,
             trust_env=False,
             headers={"Accept": "application/json", "Accept-Encoding": "identity", "User-Agent": "rmqlb"},
         )
@@ -251,30 +256,29 @@ class HttpClient:
     @property
     def rest(self) -> float:
         """Seconds that one more request may take."""
-        return min(self._settings.timeout, self._settings.deadline.rest)
+        return min(self._access.timeout, self._deadline.rest)
 
     def close(self) -> None:
         self._client.close()
 
     def get(self, path: str, params: Mapping[str, str] | None = None) -> Answer:
         """Read, with retries on transient faults (raises EndpointError, ProtocolError)."""
-        settings, where = self._settings, f"GET {self._base}{path}"
+        where = f"GET {self._base}{path}"
         attempt = 0
         while True:
-            settings.deadline.must_leave(what=f"{where}: no answer")
-            last, wait = attempt == settings.retries, "0"
+            self._deadline.must_leave(what=f"{where}: no answer")
+            last, wait = attempt == self._access.retries, "0"
             try:
                 answer = self._once("GET", path, params=dict(params or {}))
             except PassingFault as fault:
-                settings.deadline.must_leave(what=f"{where}: no answer")
+                self._deadline.must_leave(what=f"{where}: no answer")
                 if last:
                     raise fault.error from None
             else:
                 if answer.status not in _TRY_AGAIN or last:
                     return answer
                 wait = answer.headers.get("retry-after", "0")
-            requested = float(wait) if wait.isdecimal() else 0.0
-            wait_before_retry(attempt, settings.sleep, settings.jitter, requested=requested)
+            self._pace.wait_before_retry(attempt, requested=float(wait) if wait.isdecimal() else 0.0)
             attempt += 1
 
     def post(
@@ -287,23 +291,22 @@ class HttpClient:
             raise fault.error from None
 
     def _once(self, method: str, path: str, **arguments: Any) -> Answer:
-        where = f"{method} {self._base}{path}"
-        settings = self._settings
-        _attempt.deadline = Deadline(min(settings.timeout, settings.deadline.rest))
+        where, most = f"{method} {self._base}{path}", self._access.max_bytes
+        _attempt.deadline = Deadline(self.rest)
         try:
             with self._client.stream(method, self._base + path, **arguments) as response:
-                body = collect(response.iter_raw(), settings.max_bytes, where)
+                body = collect(response.iter_raw(), most, where)
             encoding = response.headers.get("content-encoding", "identity").strip().lower()
             if encoding not in ("", "identity", "gzip", "x-gzip", "deflate"):
                 raise ProtocolError(
                     f"{where}: the answer is compressed as {encoding[:40]!r}, which rmqlb did not request"
                 )
             if encoding not in ("", "identity"):
-                body = inflate(body, settings.max_bytes, where)
-            require_few_values(body, where, settings.max_bytes)
+                body = inflate(body, most, where)
+            require_few_values(body, where, most)
             return Answer(where, response.status_code, dict(response.headers), body)
         except httpx.TimeoutException:
-            problem = f"{where}: no complete answer within {settings.timeout:g} s"
+            problem = f"{where}: no complete answer within {self._access.timeout:g} s"
             hint = "try a longer --source-timeout"
             raise PassingFault(EndpointError(problem, hint=hint, code="no-answer")) from None
         except (httpx.RemoteProtocolError, httpx.ReadError, httpx.WriteError, httpx.CloseError) as error:
@@ -380,40 +383,3 @@ class _BoundedTransport(httpx.HTTPTransport):
     def __init__(self, tls: ssl.SSLContext) -> None:
         super().__init__(verify=tls, trust_env=False)
         self._pool = httpcore.ConnectionPool(ssl_context=tls, network_backend=_BoundedBackend())
-
-
-_LOGIN = "/login/login.do"
-_CSRF = "/rocketmq-dashboard/csrf-token"
-
-
-@dataclass(frozen=True, slots=True)
-class Credentials:
-    user: str
-    password: Callable[[], str] = field(repr=False)  # called when needed (a file, the environment or a prompt)
-
-
-def log_in(http: HttpClient, credentials: Credentials, url: str) -> None:
-    """Log in by JSON with a CSRF token (Dashboards after 2.1.0) or a form; raises EndpointError."""
-    fields = {"username": credentials.user, "password": credentials.password()}
-    token = _envelope(http.get(_CSRF)).get("data")
-    name, value = (token.get("headerName"), token.get("token")) if isinstance(token, dict) else (None, None)
-    can_be_sent = isinstance(name, str) and isinstance(value, str) and (name + value).isascii()
-    headers = {str(name): str(value)} if can_be_sent else {}
-    answer = _envelope(http.post(_LOGIN, json=fields, headers=headers))
-    if answer["status"] != 0 and "Bad username or password" not in str(answer.get("errMsg")):
-        answer = _envelope(http.post(_LOGIN, form=fields, headers=headers))
-    if answer["status"] != 0:
-        text = str(answer.get("errMsg") or answer["status"]).partition("\n")[0]
-        problem = f"{url}: login of {credentials.user} failed: {redact_secrets(text, fields['password'])}"
-        raise EndpointError(problem, hint="check user and password", code="login-failed")
-
-
-def _envelope(answer: Answer) -> dict[str, object]:
-    """The answer's object; without a status of its own, or with an HTTP error, the status is HTTP's."""
-    try:
-        value = json.loads(answer.body)
-    except (ValueError, RecursionError):
-        value = None
-    found = value if isinstance(value, dict) else {}
-    is_own = answer.status == 200 and "status" in found
-    return found if is_own else {**found, "status": f"HTTP {answer.status}", "data": None}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import sys
@@ -13,19 +14,17 @@ from functools import partial
 from typing import BinaryIO, Literal
 
 import msgspec
-from msgspec.structs import replace
 
 from rmqlb.decoding import decode
 from rmqlb.errors import DataError, DocumentError
 from rmqlb.model.group import ConsumerGroup, MemberReport, MemberView, QueueState, Seen
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.result import Progress, no_progress
+from rmqlb.model.route import QueueData
 from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting, Wanted
 from rmqlb.sources.formats import documents as docs
 from rmqlb.sources.formats import snapshot_file
-from rmqlb.sources.formats.consumer_evidence import consumer_evidence
 from rmqlb.sources.formats.limits import DEFAULT_LIMIT, collect, inflate, require_few_values, text_of, too_large
-from rmqlb.sources.formats.mqadmin_text import TABLE_START, failed_command, is_noise, read_table, without_noise
 from rmqlb.sources.source import NothingToAsk
 
 STDIN = "-"
@@ -60,7 +59,8 @@ class DumpSource(NothingToAsk):
                 yield from iter(partial(file.read, _CHUNK), b"")
         except (OSError, ValueError) as error:
             problem = f"cannot read {self._where}: {getattr(error, 'strerror', None) or error}"
-            hint = "-s takes HOST:9876, a URL, a file, or - for stdin"
+            is_folder = os.path.isdir(self._path)
+            hint = "name a file in it" if is_folder else "-s takes HOST:9876, a URL, a file, or - for stdin"
             raise DocumentError(problem, hint=hint, code="cannot-read") from None
 
 
@@ -214,7 +214,7 @@ class Pieces:
     def read(self, body: bytes) -> None:
         """Add a dump of any kind (raises DocumentError)."""
         where, first = self._where, re.match(_FIRST_LINE, body)
-        if first and not is_noise(first[1].decode("latin-1")):
+        if first and not re.match(_NOISE, first[1].decode("latin-1")):
             self._add_json(body)
             return
         text = without_noise(text_of(body, where))
@@ -222,7 +222,7 @@ class Pieces:
         failed = failed_command(start) if start[:1] not in ("{", "[") else None
         if failed is not None:
             raise DataError(f"{where}: output of a failed mqadmin command: {failed}")
-        if start.startswith(TABLE_START):
+        if start.startswith(_TABLE_START):
             self._add_anonymous_route(read_table(text, where), where)
         elif re.match(_OTHER_TABLE, start):
             raise DocumentError(
@@ -350,10 +350,8 @@ class Pieces:
         client_id = docs.client_id(document.properties)
         if client_id is None:
             raise DocumentError(f"{where}: the properties do not contain the client ID")
-        report = docs.member_report(document, client_id)
-        if self._wanted.evidence:
-            report = replace(report, evidence=consumer_evidence(document, where))
-        pieces.reports[client_id] = report
+        evidence = docs.consumer_evidence(document, where) if self._wanted.evidence else None
+        pieces.reports[client_id] = docs.member_report(document, client_id, evidence)
         pieces.held[client_id] = docs.held_queues(document, where)
 
     def _pieces(self, group: str) -> _GroupPieces:
@@ -403,3 +401,64 @@ def _is_group_item(item: object) -> bool:
 def _unknown(where: str) -> DocumentError:
     hint = "expected a snapshot, a TopicRouteData document, a saved Dashboard response or mqadmin topicRoute output"
     return DocumentError(f"{where}: not recognised", hint=hint, code="not-recognised")
+
+
+# The table of `mqadmin topicRoute -l`, and the noise of a JVM around mqadmin's output.
+
+_TABLE_START = "#ClusterName"
+_NOISE = (
+    r"OpenJDK |Java HotSpot|WARNING: |SLF4J: |RocketMQLog:|Picked up |log4j:|\[\d+\.\d+s\]\[|"
+    r"\d\d:\d\d:\d\d,\d{3} \|-"  # logback's own status: 5.5.0 without its script's settings prints 240 such lines
+)
+_NOISY_LINES = rf"(?:[^\S\n]*\n|(?:{_NOISE})[^\n]*\n){{1,10000}}+"  # before a command's own output
+_ROW = (
+    r"(?P<cluster>\S+)\s+(?P<broker>\S+)\s+\{(?P<addrs>[^}]*)\}\s+(?P<readQueueNums>-?\d{1,10})\s+"
+    r"(?P<writeQueueNums>-?\d{1,10})\s+(?P<perm>\d{1,10})\s*"
+)
+
+
+def without_noise(text: str) -> str:
+    """Blank the leading lines of a JVM or its logging; line numbers in errors stay true."""
+    noise = re.match(_NOISY_LINES, text)
+    return text if noise is None else "\n" * noise[0].count("\n") + text[noise.end() :]
+
+
+def failed_command(text: str) -> str | None:
+    """The reason in a stack trace instead of an answer, or None."""
+    if "SubCommandException" not in text and "MQClientException" not in text:
+        return None
+    match = re.search(r"CODE: -?\d+\s+DESC: [^\n]*", text)
+    return match[0] if match else text.strip().partition("\n")[0]
+
+
+def read_table(text: str, where: str) -> docs.RouteDocument:
+    """The table of `mqadmin topicRoute -l` (`TopicRouteSubCommand`; raises DocumentError)."""
+    brokers: list[docs.BrokerDataDocument] = []
+    queues: list[QueueData] = []
+    lines = ((number, line.rstrip("\r\n")) for number, line in enumerate(io.StringIO(text), 1))
+    next(number for number, line in lines if line.lstrip().startswith(_TABLE_START))
+    for number, line in lines:
+        if line.startswith("---"):
+            try:
+                return docs.RouteDocument(queue_datas=queues, broker_datas=brokers)
+            except ValueError as error:
+                raise DocumentError(f"{where}: {error}") from None
+        match, place = re.fullmatch(_ROW, line), f"{where}, line {number}"
+        if not match:
+            raise DocumentError(f"{place}: not a row of the table that mqadmin topicRoute -l prints")
+        if len(brokers) == docs.MOST_BROKERS:
+            raise DocumentError(f"{place}: more than {docs.MOST_BROKERS} brokers")
+        brokers.append(docs.BrokerDataDocument(match["broker"], match["cluster"], _addrs(match["addrs"], place)))
+        numbers = {name: int(match[name]) for name in ("readQueueNums", "writeQueueNums", "perm")}
+        queues.append(docs.convert({"brokerName": match["broker"], **numbers}, QueueData, place))
+    raise DocumentError(f"{where}: the table of mqadmin topicRoute -l is cut short: its Total line is missing")
+
+
+def _addrs(text: str, where: str) -> dict[int, str]:
+    addrs: dict[int, str] = {}
+    for item in filter(None, text.split(", ")):
+        broker_id, equals, addr = item.partition("=")
+        if not equals or not re.fullmatch(r"\d{1,19}", broker_id):
+            raise DocumentError(f"{where}: {item[:80]!r} is not ID=ADDRESS")
+        addrs[int(broker_id)] = addr
+    return addrs

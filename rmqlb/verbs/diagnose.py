@@ -4,15 +4,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from rmqlb.engine.diagnose.diagnose import diagnose as diagnose_group
-from rmqlb.engine.diagnose.diagnose import (
-    diagnosis_of_groups,
-    evidence_of,
-    must_be_earlier,
-    wants_another,
-    with_stacks,
-    worth_stacks,
-)
+from rmqlb.engine.diagnose import diagnose as engine
 from rmqlb.engine.diagnose.evidence import GroupEvidence
 from rmqlb.engine.group import all_groups as all_groups_in
 from rmqlb.engine.source_findings import source_findings
@@ -63,7 +55,7 @@ def diagnose(
         raise UsageError("--stacks queries running consumers, but the source is not a running cluster", hint=hint)
 
     def evidence(name: str, seen: Samples) -> GroupEvidence:
-        return evidence_of(seen, name, strategies.settings_for(list(seen[-1].routes), name))
+        return engine.evidence_of(seen, name, strategies.settings_for(list(seen[-1].routes), name))
 
     now = opened.fetch(_wanted(names))
     chosen = _present(names, now)
@@ -81,10 +73,10 @@ def diagnose(
     diagnoses = []
     for done, (name, seen) in enumerate(samples_of.items()):
         progress("groups", done, len(samples_of))
-        diagnoses.append(diagnose_group(evidence(name, seen), max_lag=max_lag))
+        diagnoses.append(engine.diagnose(evidence(name, seen), max_lag=max_lag))
     meta = Meta(last, (*findings, *source_findings(last)))
     several = len(names) != 1 or is_pattern(names[0])
-    return with_meta(diagnosis_of_groups(diagnoses) if several else diagnoses[0], meta)
+    return with_meta(engine.diagnosis_of_groups(diagnoses) if several else diagnoses[0], meta)
 
 
 def earlier_snapshots(given: AnySource | Earlier | Sequence[AnySource | Earlier]) -> list[Earlier]:
@@ -97,7 +89,7 @@ def samples_before(before: Sequence[Earlier], now: ClusterSnapshot, groups: Sequ
     wanted = Wanted(everything=Everything(groups=tuple(groups)), evidence=True)
     if not groups:
         return ()
-    return must_be_earlier([(each.option, each.source.fetch(wanted)) for each in before], now, groups)
+    return engine.must_be_earlier([(each.option, each.source.fetch(wanted)) for each in before], now, groups)
 
 
 def _every_s(names: Sequence[str], every: str, *, all_groups: bool) -> float:
@@ -141,7 +133,7 @@ def _sample_again(
 ) -> tuple[Finding, ...]:
     """Read those groups again that a later sample decides; a sample that fails leaves what was seen before."""
     for number in range(2, most + 1):
-        waiting = [n for n, seen in samples.items() if n in seen[-1].groups and wants_another(evidence(n, seen))]
+        waiting = [n for n, seen in samples.items() if n in seen[-1].groups and engine.wants_another(evidence(n, seen))]
         if not waiting:
             break
         progress(f"{named(waiting)}: waiting {every_s:g} s for sample {number} of at most {most}", 0, 0)
@@ -159,5 +151,5 @@ def _sample_again(
 
 
 def _with_stacks(evidence: EvidenceOf, name: str, seen: Samples, source: Reader) -> Samples:
-    ids = worth_stacks(evidence(name, seen)) if name in seen[-1].groups else ()
-    return (*seen[:-1], with_stacks(seen[-1], name, source.open().ask_stacks(name, ids))) if ids else seen
+    ids = engine.worth_stacks(evidence(name, seen)) if name in seen[-1].groups else ()
+    return (*seen[:-1], engine.with_stacks(seen[-1], name, source.open().ask_stacks(name, ids))) if ids else seen

@@ -74,9 +74,9 @@ def plan_rebalance(
         known = rates.of(found, wanted, snapshot)
         orderly = found.seen is not None and is_orderly(found.seen) is True
         threads = options.get("consume_threads", 20)
-        load = GroupScenario(rates=known.of_queues, consume_us=consume_us, consume_threads=threads, orderly=orderly)
+        scenario = GroupScenario(orderly=orderly, consume_us=consume_us, consume_threads=threads, rates=known.of_queues)
         plan, places, findings = plan_group(
-            found, changes, explain=explain, compared=compared, pop_share=pop_share, load=load
+            found, changes, explain=explain, compared=compared, pop_share=pop_share, scenario=scenario
         )
         plan, of_starts = _with_starts(plan, found, opened)
         tried = tuple(try_on_plan(each, plan.summary, places) for each in asked)
@@ -85,7 +85,7 @@ def plan_rebalance(
     plans, findings = chosen.ask(snapshot, plan_of)
     if rates.given and not consume_us:
         findings = (*findings, info("lag: unknown without the time per message, --set consume-time=TIME"))
-    meta = Meta(snapshot, findings)
+    meta = Meta(snapshot, findings, rates.earlier)
     return with_meta(plans_of_groups(plans), meta) if chosen.several else with_meta(plans[0], meta)
 
 

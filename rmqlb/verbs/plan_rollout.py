@@ -5,8 +5,8 @@ from typing import Unpack
 
 from msgspec.structs import replace
 
-from rmqlb.engine.plan_rollout.plan import MOST_COMBINATIONS, RolloutRequest
-from rmqlb.engine.plan_rollout.plan import plan_rollout as plan_of_group
+from rmqlb.engine.plan_rollout import MOST_COMBINATIONS, RolloutRequest
+from rmqlb.engine.plan_rollout import plan_rollout as plan_of_group
 from rmqlb.engine.rebalance.simulate import ROLLOUT_FIGURES, renamed_apart, try_on_rollout
 from rmqlb.errors import DataError, UsageError
 from rmqlb.model.limits import MOST_GROUP_TRIALS

@@ -11,6 +11,12 @@ Kind = Literal["data", "snapshot", "whole"]
 """data: in the envelope; snapshot: with fewer keys around it, so that rmqlb can read it; whole: without an envelope."""
 
 
+def imported(path: str) -> Any:
+    """What MODULE.NAME below `rmqlb` is: a command imports only what it needs."""
+    module, _, name = path.rpartition(".")
+    return getattr(import_module(f"rmqlb.{module}"), name)
+
+
 class PrintedResult(Struct, frozen=True):
     name: str  # the schema's
     commands: tuple[str, ...]  # the commands that print it
@@ -20,8 +26,7 @@ class PrintedResult(Struct, frozen=True):
     @property
     def shape(self) -> type[Struct]:
         """Imported on first use: one schema does not need the modules of all others."""
-        module, _, name = self.struct.rpartition(".")
-        shape: type[Struct] = getattr(import_module(f"rmqlb.{module}"), name)
+        shape: type[Struct] = imported(self.struct)
         return shape
 
 

@@ -144,7 +144,7 @@ def _work(size: GroupSize) -> Iterator[str]:
     if size.threads is None or not times:
         return
     took = duration(times[0]) if len(times) == 1 else f"{duration(times[0])} to {duration(times[-1])}"
-    threads = f"{counted(size.threads, 'consume thread')} per consumer"
+    threads = f"{counted(size.threads, 'consume thread')} per consumer{', as reported' * size.threads_reported}"
     one = " (an orderly group uses 1 per queue)" if size.orderly else ""
     source = "" if size.rates is None else f" ({rate_source(size.rates)})"
     yield f"work: {number(sum(rates))} messages per second{source}, {took} each, {threads}{one}"

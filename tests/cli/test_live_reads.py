@@ -15,7 +15,7 @@ from rmqlb.remoting.codes import RequestCode
 from tests.support.replay_dashboard import dashboard
 from tests.support.replay_remoting import Replay, at, cluster, refusing, remoting, success
 
-from .run import EXAMPLE, ROOT, data_of, error_of, run
+from .run import EXAMPLE, data_of, error_of, run
 
 Servers = tuple[Replay, ...]
 ROUTE = RequestCode.GET_ROUTEINFO_BY_TOPIC
@@ -186,16 +186,6 @@ def test_a_producer_asks_the_nameserver_for_the_route_and_nothing_else() -> None
     assert (asked, replay.forbidden, missing.code, missing.stdout) == ({ROUTE}, [], 4, "")
     error = json.loads(missing.stderr)["error"]
     assert ("OrderEvent" in error["message"], error["hint"]) == (True, "did you mean OrderEvents?")
-
-
-def test_the_topics_of_rocketmq_are_counted_and_not_listed(tmp_path: Path) -> None:
-    file = tmp_path / "cluster.json"
-    text = (ROOT / "examples" / "cluster.json").read_text(encoding="utf-8")
-    file.write_text(text.replace("Skewed", "BenchmarkTest"), encoding="utf-8")
-    shown = run("show-route", "-s", str(file)).stdout
-    assert "\n  1 topic of RocketMQ's own not listed\n" in shown
-    assert "BenchmarkTest" not in shown
-    assert run("show-route", "-s", str(file), "-t", "BenchmarkTest").stdout.startswith("topic BenchmarkTest: ")
 
 
 def test_each_option_of_tls_is_needed_where_the_server_needs_it(tmp_path: Path) -> None:

@@ -41,7 +41,7 @@ def test_the_verdict_leaves_the_machine(place: Path) -> None:
     (place / "expected").write_text("x\nwest\n")
     silent = run("pipeline", "judge", "-w", "wh", "--expect", "expected", "-o", "prometheus")
     assert silent.code == 3
-    assert 'rocketmq_lb_fleet_silent_cluster{cluster="west"} 1' in silent.stdout
+    assert 'rmqlb_fleet_silent_cluster{cluster="west"} 1' in silent.stdout
     glob = str(place / "wh" / "figures" / "*" / "*.parquet")
     with duckdb.connect() as reader:
         assert reader.execute(f"select idle from read_parquet('{glob}', hive_partitioning=true)").fetchall() == [(1,)]

@@ -319,7 +319,7 @@ def test_what_cannot_be_reported_on_is_said(spark: SparkSession, tmp_path: Path)
     warehouse = Warehouse(spark, str(written(tmp_path / "warehouse", {t.Snapshots: [snapshot("a")]}, [NIGHT])))
     (tmp_path / "site").mkdir()
     (tmp_path / "site" / "index.html").write_text("my site")
-    with pytest.raises(UsageError, match="no report of rmqlb"):
+    with pytest.raises(UsageError, match="not a report of rmqlb"):
         write(spark, warehouse, tmp_path / "site")
     (tmp_path / "file").write_text("")
     with pytest.raises(UsageError, match="--to"):

@@ -113,8 +113,8 @@ def pieces(draw: st.DrawFn, stream: bytes) -> list[bytes]:
     return [stream[start:end] for start, end in pairwise([0, *cuts, len(stream)])]
 
 
-def events(stream: list[bytes], max_frame: int = MAX_FRAME) -> list[RemotingCommand | str]:
-    decoder = FrameDecoder(max_frame=max_frame)
+def events(stream: list[bytes]) -> list[RemotingCommand | str]:
+    decoder = FrameDecoder()
     seen: list[RemotingCommand | str] = []
     try:
         for piece in stream:

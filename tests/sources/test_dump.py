@@ -14,11 +14,10 @@ from rmqlb.model.group import Connection, QueueState
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.route import BrokerData, QueueData, TopicQueueMappingInfo, TopicRouteData
 from rmqlb.model.snapshot import ClusterSnapshot, Wanted
-from rmqlb.sources.dump import DumpSource
+from rmqlb.sources.dump import DumpSource, failed_command, read_table, without_noise
 from rmqlb.sources.formats import documents as docs
 from rmqlb.sources.formats.documents import with_owners
 from rmqlb.sources.formats.loose_json import ObjectKey
-from rmqlb.sources.formats.mqadmin_text import failed_command, read_table, without_noise
 from tests.support.mismatches import every_case
 
 from .captures import DATA, MQADMIN, dashboard_body, dashboard_path, mqadmin_text, queue

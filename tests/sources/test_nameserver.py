@@ -1,5 +1,4 @@
 import json
-import threading
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace as changed
@@ -11,13 +10,12 @@ from msgspec.structs import replace
 
 from rmqlb import DataError, EndpointError, MessageQueue, UsageError
 from rmqlb.model.snapshot import ClusterSnapshot, Everything, Wanted
-from rmqlb.remoting.acl import Credentials
 from rmqlb.remoting.codes import RequestCode, ResponseCode
 from rmqlb.sources.live import AT_ONCE, LiveSource
 from rmqlb.sources.native.source import NameServerReads, Proxies, proxy_address
-from rmqlb.sources.native.wire import WireSettings, parse_address_map
-from rmqlb.sources.opening import Access, open_source
-from rmqlb.sources.source import Refused
+from rmqlb.sources.opening import open_source
+from rmqlb.sources.pace import Pace
+from rmqlb.sources.source import Access, Refused
 from tests.support import replay_remoting as server
 from tests.support.mismatches import every_case
 from tests.support.replay_dashboard import Replay as Dashboard
@@ -41,14 +39,14 @@ RUNNING = RequestCode.GET_CONSUMER_RUNNING_INFO
 IDS = tuple(f"192.0.2.2@inst{i}" for i in range(3))
 
 
-def reads(servers: list[str], brokers: tuple[Replay, ...] = (), **settings: Any) -> NameServerReads:
-    quick: dict[str, Any] = {"timeout": 5.0, "sleep": lambda _: None, "jitter": lambda: 0.0, **settings}
-    addresses = parse_address_map([broker.mapped for broker in brokers])
-    return NameServerReads(servers, WireSettings(addresses=addresses, **quick), clock=lambda: NOW)
+def reads(servers: list[str], brokers: tuple[Replay, ...] = (), **access: Any) -> NameServerReads:
+    usual = {"pace": Pace(sleep=lambda _: None, jitter=lambda: 0.0), "clock": lambda: NOW}
+    mapped = tuple(broker.mapped for broker in brokers)
+    return NameServerReads(servers, Access(map_address=mapped, **{**usual, **access}))
 
 
-def fetch(wanted: Wanted, a: Replay, b: Replay, **settings: Any) -> ClusterSnapshot:
-    return LiveSource(reads([a.address], (a, b), **settings), clock=lambda: NOW).fetch(wanted)
+def fetch(wanted: Wanted, a: Replay, b: Replay, **access: Any) -> ClusterSnapshot:
+    return LiveSource(reads([a.address], (a, b), **access)).fetch(wanted)
 
 
 @pytest.fixture
@@ -112,14 +110,14 @@ def test_only_consumers_that_are_named_and_listed_are_asked_for_stack_traces(bro
     thread = "ConsumeMessageThread_1                  "
     stack = f"{thread}TID: 42 STATE: TIMED_WAITING\n{thread}a.B.c(B.java:1)\n\n"
     reporting(brokers, saying({"properties": {}, "mqTable": {}, "jstack": stack}))
-    source = LiveSource(reads([brokers[0].address], brokers), clock=lambda: NOW)
+    source = LiveSource(reads([brokers[0].address], brokers))
     found = source.ask_stacks("order-svc", [IDS[1], "stranger", IDS[1]])
     assert found == {IDS[1]: ("ConsumeMessageThread_1 TIMED_WAITING\na.B.c(B.java:1)",)}
     asked = [r.ext_fields for replay in brokers for r in replay.requests if r.code == RUNNING]
     assert asked == [{"consumerGroup": "order-svc", "clientId": IDS[1], "jstackEnable": "true"}]
     for fault in (server.refusing(1, "no"), server.closed, saying([])):
         reporting(brokers, fault)
-        source = LiveSource(reads([brokers[0].address], brokers, retries=0), clock=lambda: NOW)
+        source = LiveSource(reads([brokers[0].address], brokers, retries=0))
         assert source.ask_stacks("order-svc", [IDS[1]]) == {}
 
 
@@ -218,10 +216,10 @@ REFUSALS = {
 
 @every_case(("said", "hint"), REFUSALS.items())
 def test_a_refusal_for_want_of_rights_says_what_to_try(said: str, hint: str) -> None:
-    credentials = None if "No accessKey" in said else Credentials("reader", "12345678")
+    account = Access() if "No accessKey" in said else Access(access_key="reader", secret_key=lambda: "12345678")
     code = 1 if "AclException" in said or "AuthorizationException" in said else 16
     with remoting(Replay(faults={"*": server.refusing(code, said)})) as replay:
-        reading = closing(NameServerReads([replay.address], WireSettings(credentials=credentials)))
+        reading = closing(NameServerReads([replay.address], account))
         with reading as source, pytest.raises(Refused) as raised:
             source.route("OrderEvents")
     assert (raised.value.code, raised.value.hint) == ("access-denied", hint)
@@ -238,22 +236,18 @@ def test_a_version_4_server_that_keeps_silent_about_unknown_codes_does_not_hang_
 
 
 def test_concurrency_stays_within_its_bound() -> None:
-    topics, lock, under_way, most = [f"T{i}" for i in range(40)], threading.Lock(), [0], [0]
+    topics, at_once = [f"T{i}" for i in range(40)], server.AtOnce()
     answers: dict[tuple[int, str], Answer] = {(ROUTE, f"topic={t}"): server.success(a_route(a=1)) for t in topics}
     answers[206, ""] = server.success(body({"topicList": topics}))
 
     def counted(turn: Turn) -> None:
-        with lock:
-            under_way[0] += 1
-            most[0] = max(most[0], under_way[0])
-        turn.write(turn.frame)
-        with lock:
-            under_way[0] -= 1
+        with at_once:
+            turn.write(turn.frame)
 
     with cluster(*(Replay(answers=dict(answers), faults={"*": counted}) for _ in range(6))) as servers:
         source = reads([server.address for server in servers], servers[:1])
         assert len(LiveSource(source).fetch(Wanted(everything=Everything(groups=("none",)))).routes) == 40
-    assert 1 <= most[0] <= AT_ONCE
+    assert 1 <= at_once.most <= AT_ONCE
 
 
 GRPC = ("vm@11012@0@knf9y2k23", "vm@11012@1@knfzeaz7r")
@@ -267,7 +261,7 @@ def proxy() -> Iterator[Replay]:
 
 
 def asked(addresses: Sequence[str]) -> tuple[list[str], list[str]]:
-    proxies = Proxies(addresses, WireSettings(timeout=0.5, retries=0))
+    proxies = Proxies(Access(timeout=0.5, retries=0, proxies=tuple(addresses)))
     try:
         answers = proxies.consumers("grpc-svc")
         return [i for view, _ in answers for i in view.client_ids], [part.reason for part in proxies.unread()]

@@ -20,7 +20,8 @@ from rmqlb.sources.doctor import check_source
 from rmqlb.sources.dump import DumpSource
 from rmqlb.sources.live import LiveSource
 from rmqlb.sources.native.source import NameServerReads
-from rmqlb.sources.opening import Access, open_source
+from rmqlb.sources.opening import open_source
+from rmqlb.sources.source import Access
 from tests.cli.run import EXAMPLE, run
 from tests.support.mismatches import every_case
 from tests.support.replay_dashboard import Replay as Site
@@ -98,6 +99,8 @@ def test_a_dashboard_a_proxy_and_a_file(tmp_path: Path) -> None:
     with dashboard(Site(login=("me", "s3cret"))) as site:
         login = [*works("protocol"), ("login", "fails", "login-needed"), *left("brokers", "permissions", "clock")]
         assert steps(site.url) == [*REACHED, *login]
+        wrong = steps(site.url, Access(user="me", password=lambda _: "wrong"))
+        assert wrong[3] == ("login", "fails", "login-failed")
         site.login = None
         clock = ("clock", "fails", "clock-off")
         with remoting() as broker:

@@ -7,7 +7,7 @@ from rmqlb.cli.common.options import GivenRates
 from rmqlb.cli.common.set_option import SettingsOptions, setting, timers
 from rmqlb.model.limits import MOST_CONSUMERS
 
-RATE_HINT = "pass the rate: --rate R or --set earlier=FILE"
+RATE_HINT = "pass the rate: --rate R or --set earlier=FILE; lag also needs --set consume-time=TIME"
 _members, _route, _consumers = map(Panel, ("Consumer changes", "Route changes", "Consumers"))
 
 

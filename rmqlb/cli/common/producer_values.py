@@ -13,19 +13,9 @@ from rmqlb.engine.arguments import SELECTOR, quietly
 from rmqlb.engine.send.java import hash_code, hash_position, long_hash_code
 from rmqlb.engine.send.scenarios import lognormal
 from rmqlb.errors import DataError, UsageError
+from rmqlb.model import send_scenario as model
 from rmqlb.model.message_queue import MessageQueue
-from rmqlb.model.send_scenario import (
-    HOST_LOSS_US,
-    REFUSED_US,
-    START,
-    STATUSES,
-    Failure,
-    Latency,
-    Moment,
-    Reaction,
-    Selector,
-    SelectorFunction,
-)
+from rmqlb.model.send_scenario import Failure, Latency, Moment, Reaction, Selector
 from rmqlb.model.simulate_send import HotKey, KeySpread
 from rmqlb.model.snapshot import close_names, suggestion
 from rmqlb.remoting.codes import ResponseCode
@@ -54,7 +44,7 @@ def failures(texts: Sequence[str], brokers: Sequence[str], topic: str, notices: 
         match = re.fullmatch(rf"({name})(?:@([^@:]*))?(?::(.*))?", text)
         if match is None:
             raise UsageError(f"{option}: expected BROKER[@FROM-TO][:KIND]")
-        start, end = (START, None) if match[2] is None else _window(match[2], option)
+        start, end = (model.START, None) if match[2] is None else _window(match[2], option)
         reaction = _reaction("refused" if match[3] is None else match[3], option)
         patterns.append(Failure(match[1], reaction, start, end, _notices(notices, reaction)))
     must_differ(texts, [(each.broker_name, each.start, each.end) for each in patterns], "--fail")
@@ -78,7 +68,7 @@ def _window(text: str, option: str) -> tuple[Moment, Moment | None]:
     if match is None:
         hint = "write @45s-1m30s, @45s- for an open end, or @#100-#200"
         raise UsageError(f"{option}: {text} is not a time window", hint=hint)
-    start = _moment(match[1], option) if match[1] else START
+    start = _moment(match[1], option) if match[1] else model.START
     end = _moment(match[2], option) if match[2] else None
     for before, after in () if end is None else ((start.message, end.message), (start.us, end.us)):
         if before is not None and after is not None and after <= before:
@@ -98,7 +88,7 @@ def _reaction(kind: str, option: str) -> Reaction:
     if lower == "slow" and not equals:
         raise UsageError(f"{option}: how slow?", hint="write :slow=800ms")
     if lower in ("refused", "slow"):
-        return Reaction(lower, lower, 0, duration_us(value, f"{option}:") if equals else REFUSED_US)  # type: ignore[arg-type]
+        return Reaction(lower, lower, 0, duration_us(value, f"{option}:") if equals else model.REFUSED_US)  # type: ignore[arg-type]
     if equals:
         raise UsageError(f"{option}: {name} takes no value", hint="only refused=TIME and slow=TIME do")
     if lower in ("timeout", "read-only"):
@@ -106,11 +96,11 @@ def _reaction(kind: str, option: str) -> Reaction:
     code = response_code(name, option)
     if code is None:
         kinds = ["refused", "timeout", "slow=TIME", "read-only"]
-        others = f"kinds are {', '.join([*kinds, *STATUSES])}, or a response code such as SYSTEM_ERROR or 14"
+        others = f"kinds are {', '.join([*kinds, *model.STATUSES])}, or a response code such as SYSTEM_ERROR or 14"
         raise UsageError(
             f"{option}: there is no failure {name}", hint=close_names(name, [*kinds, *_FAILURES]) or others
         )
-    return Reaction("status" if code[0] in STATUSES else "code", *code)
+    return Reaction("status" if code[0] in model.STATUSES else "code", *code)
 
 
 def response_code(text: str, option: str) -> tuple[str, int] | None:
@@ -134,7 +124,7 @@ def _notices(text: str | None, reaction: Reaction) -> int | None:
     if reaction.kind not in ("refused", "timeout"):
         return None
     if text is None:
-        return 0 if reaction.kind == "refused" else HOST_LOSS_US
+        return 0 if reaction.kind == "refused" else model.HOST_LOSS_US
     if text.lower() == "never":
         return None
     return read_setting("nameserver-notices", duration_us, text, zero=True)
@@ -319,7 +309,7 @@ def _spread(
     return KeySpread(len(counts), len(keys), tuple(hottest))
 
 
-def _quiet(function: SelectorFunction, queues: Sequence[MessageQueue], key: str | int) -> MessageQueue | None:
+def _quiet(function: model.SelectorFunction, queues: Sequence[MessageQueue], key: str | int) -> MessageQueue | None:
     """The queue; None where the simulation is about to report an error."""
     try:
         queue = quietly(function, list(queues), key)

@@ -11,10 +11,10 @@ _failures, _load, _producer = map(Panel, ("Failures", "Load", "Producer"))
 _HINTS = get_type_hints(SendScenario, include_extras=True)
 
 
-def _help(field: str, more: str = "") -> str:
+def _help(field: str) -> str:
     text: str = next(each for each in _HINTS[field].__metadata__ if isinstance(each, str))
     start = text[0] if text.partition(" ")[0] != text.partition(" ")[0].lower() else text[0].upper()
-    return f"{start}{text[1:]}{more}."
+    return f"{start}{text[1:]}."
 
 
 class SendOptions(SettingsOptions):

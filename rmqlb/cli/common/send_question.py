@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from rmqlb.cli.common import producer_values as values
 from rmqlb.cli.common.options import SourceOptions
-from rmqlb.cli.common.reading import fetch
+from rmqlb.cli.common.reading import Reader
 from rmqlb.cli.common.send_options import SendOptions
 from rmqlb.cli.common.show_or_watch import judge, require_known
 from rmqlb.cli.common.terminal import Terminal
@@ -161,13 +161,13 @@ def _route(
     """The topic's route; for a topic that does not exist, the route that a producer makes of TBW102's."""
     snapshot = None
     try:
-        snapshot = fetch(source, Wanted((topic,), groups=False), terminal)
+        snapshot = Reader(source, terminal).fetch(Wanted((topic,), groups=False))
         return snapshot, snapshot.route(topic), list(sighting_findings(snapshot.routes[topic]))
     except DataError as missing:
         if snapshot is None and not is_live(source.source):
             raise
         try:
-            snapshot = snapshot or fetch(source, Wanted((TEMPLATE,), groups=False), terminal)
+            snapshot = snapshot or Reader(source, terminal).fetch(Wanted((TEMPLATE,), groups=False))
             template = snapshot.route(TEMPLATE)
         except DataError:
             raise missing from None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -17,13 +16,9 @@ from rmqlb.engine.assignment.consumers import reported_strategies
 from rmqlb.errors import AllocationError, DataError
 from rmqlb.model.group import ConsumerGroup, States
 from rmqlb.model.message_queue import MessageQueue, queue_ranges, sort_client_ids
+from rmqlb.model.owners import Basis, Origin
 from rmqlb.model.result import ERROR, INFO, Finding, are, counted, have, messages, of_all
 from rmqlb.model.route import TopicRouteData
-
-if TYPE_CHECKING:
-    from rmqlb.model.owners import Basis
-    from rmqlb.model.plan import Origin
-
 
 DEFAULT = "AVG"
 

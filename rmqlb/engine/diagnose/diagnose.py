@@ -29,16 +29,14 @@ ONE_SAMPLE: tuple[DiagnosisRule, ...] = tuple(rule for rule in RULES if rule.one
 MOST_SAMPLES = 8  # after which an undecided rule stays undecided, over a minute at 10 s
 
 
-def diagnose(
-    evidence: GroupEvidence, rules: Sequence[DiagnosisRule] = RULES, *, max_lag: int | None = result.MAX_LAG
-) -> result.Diagnosis:
-    case = Case(evidence.facts, evidence.earlier, rules)
+def diagnose(evidence: GroupEvidence, *, max_lag: int = result.MAX_LAG) -> result.Diagnosis:
+    case = Case(evidence.facts, evidence.earlier, RULES)
     findings = _in_order(case)
     consequences: list[result.Consequence] = []
     checked: list[str] = []
     unknown: list[result.Undecided] = []
     not_applicable: list[result.Undecided] = []
-    for rule in rules:
+    for rule in RULES:
         answer = case.answer(rule.code)
         why = answer.why
         if isinstance(why, ComesOf):
@@ -92,12 +90,12 @@ def suspicions(evidence: GroupEvidence) -> tuple[result.GroupFinding, ...]:
     )
 
 
-def lagging(group: Group, limit: int | None) -> result.Lagging | None:
+def lagging(group: Group, limit: int) -> result.Lagging | None:
     """The place of most of the lag, if it is above the limit; retries and offsets of other clients do not count."""
     states = group.group.without_foreign_offsets.queues
     lags = {q: state.lag for q, state in states.items() if state.lag and not q.topic.startswith(RETRY_PREFIX)}
     lag = sum(lags.values())
-    if limit is None or lag <= limit or group.group.message_model == BROADCASTING:
+    if lag <= limit or group.group.message_model == BROADCASTING:
         return None
     owned = known(lambda: group.ownership)
     by_owner: dict[str, list[MessageQueue]] = {}

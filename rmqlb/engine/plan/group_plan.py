@@ -32,13 +32,12 @@ def plan_group(
     explain: bool = False,
     compared: Sequence[str] = (),
     pop_share: int | None = None,
-    load: GroupScenario = GroupScenario(),  # noqa: B008 (it is frozen)
+    scenario: GroupScenario = GroupScenario(),  # noqa: B008 (it is frozen)
 ) -> tuple[RebalancePlan, tuple[Summary, ...], tuple[Finding, ...]]:
     """The group's plan, its summary for each order in which new client IDs may sort, and the findings.
 
     The plan's comparison has the same change under each strategy of `compared`. With `pop_share` all topics count as
-    consumed by POP with this `popShareQueueNum`. `load` has the inflow, and the consumers' time, threads and order; the
-    group decides its other settings. Raises DataError where consumers do not own the queues or the owners
+    consumed by POP with this `popShareQueueNum`. Raises DataError where consumers do not own the queues or the owners
     are unknown, UsageError where the change contradicts the group.
     """
     group.must_share(broadcasting=True, pop=True)
@@ -74,8 +73,10 @@ def plan_group(
         group, routes_after[number:], after_ids, changes.to_strategy or strategy, pop_share, by_views=False
     )
     kind, kinds, _ = consumer_types(seen)
-    scenario = replace(load, client_version=client_version(seen)[0], consume_from=group.consume_from)
-    scenario = replace(scenario, consumer_type=kind, consumer_types=kinds)
+    version, consume_from = client_version(seen)[0], group.consume_from
+    scenario = replace(
+        scenario, client_version=version, consume_from=consume_from, consumer_type=kind, consumer_types=kinds
+    )
     plan = replace(
         plan,
         convergence=convergence(plan, before, after, changes, scenario, group.states) if group.pulled_routes else None,

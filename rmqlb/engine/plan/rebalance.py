@@ -108,12 +108,12 @@ def _moves(old: Assignment, new: Assignment, states: States) -> Iterable[Move]:
 
 def change_of(was: tuple[str, ...] | None, becomes: tuple[str, ...] | None, *, everybody: bool = False) -> Change:
     """The kind of change of a queue; None is a queue absent from that side. A queue that all read does not move."""
+    if was == becomes or (everybody and was and becomes):
+        return "same"
     if was is None:
         return "added"
     if becomes is None:
         return "removed"
-    if was == becomes or (everybody and was and becomes):
-        return "same"
     if not was:
         return "assigned"
     return "moved" if becomes else "unassigned"

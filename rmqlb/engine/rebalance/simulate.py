@@ -5,7 +5,6 @@ The figures of one simulation, their spread over many trials, and the conditions
 
 from __future__ import annotations
 
-import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -184,8 +183,9 @@ _SPREADS = ("p95", "p50", "max")
 _STILL_OPEN = {
     **{f"{which}_{kind}_ms": f"queues_with_{kind}_at_end" for kind in BAD_STATES for which in ("longest", "total")},
     "unread_ms": "queues_unread_at_end",
+    **dict.fromkeys(("peak_lag", "lag_gone_ms"), "queues_never_drained"),
 }
-"""A length of time, and the count of queues whose length is not over at the end."""
+"""A figure, and the count of queues that may make the figure infinite: for them it is not over at the end."""
 
 
 def figures(
@@ -350,8 +350,10 @@ class GroupSimulation:
     def run(self, trial: int = 0, *, explain: bool = False) -> result.RebalanceResult:
         env, clients, end_us = self._simulated(trial, explain=explain)
         queues = timelines(env.log, self._scenario, self._states, end_us, self._routes)
+        lag = lag_over_time(env.log, queues, self._scenario, self._states, end_us)
         profiles = ", ".join(dict.fromkeys(client.profile.name for client in clients))
         scenario, first_us = self._scenario, self._first_us
+        found = figures(queues, env.log, first_us, settled=env.has_settled(), broadcasting=scenario.broadcasting)
         return result.RebalanceResult(
             group=self._group,
             strategy=self._members.name,
@@ -359,11 +361,11 @@ class GroupSimulation:
             events=tuple(map(event_echo, self._events)),
             trial=trial,
             end_ms=milliseconds(end_us),
-            figures=figures(queues, env.log, first_us, settled=env.has_settled(), broadcasting=scenario.broadcasting),
+            figures=found if lag is None else replace(found, **lag.figures(milliseconds(first_us))),
             queues=queues,
             consumers=consumer_parts(queues, [client.client_id for client in clients]),
             steps=tuple(env.log.steps) if explain else None,
-            lag=lag_over_time(env.log, queues, scenario, self._states, end_us),
+            lag=lag,
         )
 
     def figures(self, trial: int) -> GroupFigures:
@@ -528,7 +530,7 @@ _LARGEST = 1000  # consumers × queues up to which the simulations for a plan ta
 def convergence(
     plan: RebalancePlan, before: Side, after: Side, changes: Changes, scenario: GroupScenario, states: States
 ) -> Convergence | None:
-    """The effect on consumers if a plan's change happens at one moment, over a few trials.
+    """The effect on consumers if a plan's change happens at one moment, over a few trials of a scenario.
 
     None if no event happens, no consumer is left, the strategy changes (which needs restarts one by one), or the group
     is large. The scenario has the consumers' settings, and no events.
@@ -548,7 +550,7 @@ def convergence(
         return None  # a plan can be possible where a simulation is not, for example with a broker without an address
     found, all_converged = trials.figures, trials.converged == trials.trials
     unassigned = any(end.unassigned for end in ends)
-    lags = [run.lag.group for run in runs if run.lag is not None]
+    lags = (run.lag.group for run in runs if run.lag is not None)
     doubly = any(end.duplicate_owners or end.queues_of_duplicate_client_ids for end in ends)
     return Convergence(
         trials=trials.trials,
@@ -558,12 +560,8 @@ def convergence(
         longest_gap_ms=None if unassigned else found.longest_gap_ms.max,
         longest_overlap_ms=None if doubly else found.longest_overlap_ms.max,
         unread_ms=found.unread_ms.max,
-        lag=max(lags, key=_badness, default=None),
+        lag=max(lags, key=lambda lag: (lag.lasts_ms, lag.growth_per_second), default=None),
     )
-
-
-def _badness(lag: result.LagCurve) -> tuple[float, float]:
-    return math.inf if lag.gone_ms is None else lag.gone_ms, lag.growth_per_second
 
 
 def change_events(before: Side, after: Side, changes: Changes) -> Iterator[Event]:

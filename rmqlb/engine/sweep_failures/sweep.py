@@ -13,7 +13,6 @@ from msgspec import Struct
 
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.assignment.consumers import is_orderly
-from rmqlb.engine.check import Measured, judgement, waive
 from rmqlb.engine.conditions import Condition, Figures, declared
 from rmqlb.engine.group import Given, Group, assumption, gaps
 from rmqlb.engine.kernel import in_processes
@@ -22,7 +21,7 @@ from rmqlb.engine.sweep_failures import cases
 from rmqlb.engine.sweep_failures.cases import AnySubject, Cases, Failure, GroupSubject, TopicSubject, ZoneRule
 from rmqlb.errors import DataError, RmqlbError, UsageError
 from rmqlb.model import sweep_failures as result
-from rmqlb.model.policy import FAILED, GROUP, TOPIC, About, Bound, Limit, Policy, Rule, WaivedLimit
+from rmqlb.model.policy import GROUP, TOPIC, About, Bound, Policy, Rule
 from rmqlb.model.result import (
     INFO,
     SEVERITIES,
@@ -75,7 +74,8 @@ def sweep_snapshot(
     judged = [Judged(subject, cases, failures, len(failures) if request.at_once > 1 else 0) for subject, cases in pairs]
     counts = cases.count_cases(len(failures), [each.cases for each in judged], request.at_once)
     found = [one for each in judged for one in each.counterexamples(request)]
-    kept = _not_waived(found, policy, today)
+    valid = [waiver for waiver in policy.waivers if waiver.until >= today]
+    kept = [one for one in found if not any(w.fits(one.rule, one.about, one.name, one.limit) for w in valid)]
     for group in groups:
         for topic in group.static_topics[:1]:
             why = f"topic {topic} is a static topic, whose queues do not follow brokers"
@@ -274,14 +274,6 @@ class Judged(Struct, frozen=True):
             **self._counts(),
             **found,
         )
-
-
-def _not_waived(found: Sequence[result.Counterexample], policy: Policy, today: date) -> list[result.Counterexample]:
-    rules = {rule.name: rule for rule in policy.rules}
-    limits = ((each, Limit(each.limit, each.bound)) for each in found)
-    failed = [judgement(rules[of.rule], of.name, limit, FAILED, Measured(of.value)) for of, limit in limits]
-    judged, _ = waive(failed, policy.waivers, today)
-    return [one for one, limit in zip(found, judged, strict=True) if not isinstance(limit, WaivedLimit)]
 
 
 def _badness(one: result.Counterexample) -> tuple[object, ...]:

@@ -71,21 +71,12 @@ class ProxyItem(CamelStruct, frozen=True):
     seen: Annotated[Seen | None, "where and when"] = None
 
 
-class QueueItem(CamelStruct, frozen=True):
+class QueueItem(QueueState, frozen=True, rename="camel", kw_only=True):
     """A queue as the group reads it."""
 
     topic: Annotated[str, "its topic"]
     broker_name: Annotated[str, "its broker"]
     queue_id: Annotated[int, "its number there, from 0"]
-    owners: Annotated[frozenset[str] | None, "client IDs that own it; null when unknown"] = None
-    broker_offset: Annotated[int | None, "the next message to be stored"] = None
-    consumer_offset: Annotated[int | None, "the next message that the group reads; -1 when it has stored none"] = None
-    last_timestamp: Annotated[int | None, "store time of the last message that was read, in ms since 1970"] = None
-    stored_offset: Annotated[
-        int | None, "the offset that the broker returns to a consumer that takes the queue; -1 is none"
-    ] = None
-    min_offset: Annotated[int | None, "the first message that is still there"] = None
-    timestamp_offset: Annotated[int | None, "the first message since the consumer's consumeTimestamp"] = None
 
 
 class GroupEntry(CamelStruct, frozen=True):

@@ -16,12 +16,10 @@
 
 from __future__ import annotations
 
-import random
 import re
 import socket
 import threading
-import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import replace
@@ -33,10 +31,9 @@ from rmqlb.errors import EndpointError, ProtocolError, UsageError
 from rmqlb.remoting.acl import Credentials, sign
 from rmqlb.remoting.codes import READ_ONLY, RequestCode, ResponseCode
 from rmqlb.remoting.command import RemotingCommand
-from rmqlb.remoting.frame import MAX_FRAME, Exchange
-from rmqlb.sources.formats.limits import DEFAULT_LIMIT
-from rmqlb.sources.pace import NO_DEADLINE, Deadline, PassingFault, SilentServers, reason, wait_before_retry
-from rmqlb.sources.source import redact_secrets
+from rmqlb.remoting.frame import Exchange
+from rmqlb.sources.pace import NO_DEADLINE, Deadline, Pace, PassingFault, reason
+from rmqlb.sources.source import Access, redact_secrets
 
 if TYPE_CHECKING:
     import ssl
@@ -113,21 +110,6 @@ _WRONG_NAME = (62, 64)  # OpenSSL's X509_V_ERR_HOSTNAME_MISMATCH and X509_V_ERR_
 _CHUNK = 64 * 1024
 
 
-class WireSettings(Struct, frozen=True):
-    timeout: float = 5.0  # seconds for one whole call, retries included
-    retries: int = 2  # on transient faults
-    tls: ssl.SSLContext | None = None
-    server_name: str | None = None  # expected in every certificate; None is the host before it is mapped
-    credentials: Credentials | None = None  # that sign every request
-    addresses: AddressMap = AddressMap()
-    max_frame: int = MAX_FRAME  # bytes of the longest answer, its header included
-    max_bytes: int = DEFAULT_LIMIT  # bounds the number of values in an answer, as in a file of that size
-    sleep: Callable[[float], None] = time.sleep
-    jitter: Callable[[], float] = random.random
-    deadline: Deadline = NO_DEADLINE  # of all calls, whatever `timeout` is
-    silent: SilentServers | None = None  # servers without further calls, shared with other clients
-
-
 class RemotingClient:
     """Calls NameServers and brokers; thread-safe.
 
@@ -135,8 +117,16 @@ class RemotingClient:
     to different addresses run in parallel.
     """
 
-    def __init__(self, settings: WireSettings) -> None:
-        self._settings = settings
+    def __init__(self, access: Access, *, tls: bool = False) -> None:
+        self.addresses = parse_address_map(access.map_address)
+        self._access = access
+        self._credentials = None
+        if access.access_key is not None:
+            secret = access.secret_key() if access.secret_key else ""
+            self._credentials = Credentials(access.access_key, secret, access.security_token)
+        self._tls = tls_context(access.ca_file, access.client_cert, access.client_key) if tls else None
+        self._pace = access.pace or Pace()
+        self._deadline = access.deadline or NO_DEADLINE
         self._lock = threading.Lock()
         self._lines: dict[str, _Line] = {}
         self._closed = threading.Event()
@@ -144,9 +134,9 @@ class RemotingClient:
     def call(self, address: str, request: RemotingCommand) -> RemotingCommand:
         with self._lock:
             if address not in self._lines:
-                self._lines[address] = _Line(address, self._settings)
+                self._lines[address] = _Line(address, self.addresses.apply(address), self._access, self._tls)
             line = self._lines[address]
-        credentials, silent = self._settings.credentials, self._settings.silent
+        credentials, silent = self._credentials, self._access.silent
         signed = request if credentials is None else sign(request, credentials)
         with line.lock:
             if self._closed.is_set():
@@ -180,36 +170,35 @@ class RemotingClient:
                 connection[0].hang_up()
 
     def _answer(self, line: _Line, request: RemotingCommand) -> RemotingCommand:
-        settings = self._settings
-        settings.deadline.must_leave()
-        deadline = Deadline(min(settings.timeout, settings.deadline.rest))
+        self._deadline.must_leave()
+        deadline = Deadline(min(self._access.timeout, self._deadline.rest))
         attempt = 0
         try:
             while True:
                 try:
                     return line.ask(request, deadline)
                 except PassingFault as fault:
-                    last = attempt == settings.retries or self._closed.is_set()
-                    if last or not wait_before_retry(attempt, settings.sleep, settings.jitter, left=deadline.rest):
+                    last = attempt == self._access.retries or self._closed.is_set()
+                    if last or not self._pace.wait_before_retry(attempt, left=deadline.rest):
                         raise fault.error from None
                 attempt += 1
         except EndpointError:
-            settings.deadline.must_leave(what=f"{line.place}: no answer")
+            self._deadline.must_leave(what=f"{line.place}: no answer")
             raise
 
 
 class _Line:
     """One address and its connection; `ask` and `drop` need the lock."""
 
-    def __init__(self, address: str, settings: WireSettings) -> None:
-        mapped = settings.addresses.apply(address)
+    def __init__(self, address: str, mapped: str, access: Access, tls: ssl.SSLContext | None) -> None:
         self.lock = threading.Lock()
         self.connection: tuple[TimedSocket, Exchange] | None = None
         self.place = address if mapped == address else f"{address} (mapped to {mapped})"
-        self._settings = settings
+        self._timeout = access.timeout
+        self._tls = tls
         try:
             self._host, self._port = parse_address(mapped)
-            self._name = settings.server_name or parse_address(address)[0]
+            self._name = access.tls_name or parse_address(address)[0]
         except UsageError as error:
             hint = "brokers report their own addresses; correct them with --map-address"
             raise EndpointError(error.message, hint=hint) from None
@@ -222,10 +211,10 @@ class _Line:
             self.drop()
         if self.connection is None:
             try:
-                opened = TimedSocket(self._host, self._port, deadline, self._settings.tls, self._name)
+                opened = TimedSocket(self._host, self._port, deadline, self._tls, self._name)
             except (OSError, ValueError) as error:
-                raise _not_connected(where, error, self._settings.timeout) from None
-            self.connection = opened, Exchange(max_frame=self._settings.max_frame)
+                raise _not_connected(where, error, self._timeout) from None
+            self.connection = opened, Exchange()
         connection, exchange = self.connection
         try:
             response = self._exchanged(connection, exchange, request, where, deadline)
@@ -258,7 +247,7 @@ class _Line:
             hint = "try a longer --source-timeout; RocketMQ 4.9 never answers an unknown request code"
             if exchange.unknown_answers > 0:
                 hint = "it answered requests that rmqlb did not send: does a proxy in between mix up connections?"
-            problem = f"{where}: no complete answer within {self._settings.timeout:g} s"
+            problem = f"{where}: no complete answer within {self._timeout:g} s"
             raise EndpointError(problem, hint=hint, code="no-answer") from None
         except ProtocolError as error:
             hint = "is this the port of a NameServer or broker?"
@@ -267,7 +256,7 @@ class _Line:
             if (failed := _tls_error(where, error)) is not None:
                 raise failed from None
             problem = reason(error)
-        wants = "need TLS, as in rocketmqs://" if self._settings.tls is None else "need a --client-cert"
+        wants = "need TLS, as in rocketmqs://" if self._tls is None else "need a --client-cert"
         hint = f"is it shutting down, or does it {wants}?"
         problem = f"{where}: the connection broke: {problem}"
         raise PassingFault(EndpointError(problem, hint=hint, code="connection-broke")) from None

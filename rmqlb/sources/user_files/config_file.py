@@ -89,7 +89,7 @@ def _read(path: str) -> tuple[str | None, int]:
 
 class _ConfigReader(StrictReader):
     def __init__(self, text: str, path: str) -> None:
-        super().__init__(text, path, lambda problem, hint: UsageError(problem, hint=hint), "write output: json")
+        super().__init__(text, path, "write output: json")
         self._found = self.document()
         self._lines = lines_of(text) if isinstance(self._found, dict) else {}
 

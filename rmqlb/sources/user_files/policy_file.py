@@ -45,14 +45,13 @@ def parse_policy(text: str, where: str, strategies: Collection[str]) -> Policy:
     return reader.policy(reader.document())
 
 
-def _invalid(problem: str, hint: str | None) -> UsageError:
-    return UsageError(problem, hint=hint, code="policy-invalid")
-
-
 class _PolicyReader(StrictReader):
     def __init__(self, text: str, where: str, strategies: Collection[str]) -> None:
-        super().__init__(text, where, _invalid, _EXAMPLE)
+        super().__init__(text, where, _EXAMPLE)
         self._strategies = strategies
+
+    def fault(self, problem: str, hint: str | None) -> UsageError:
+        return UsageError(problem, hint=hint, code="policy-invalid")
 
     def policy(self, value: object) -> Policy:
         document = self.mapping(value, (), ("rules", "waivers"), ("rules",))

@@ -372,7 +372,7 @@ def test_the_figures_of_a_group_count_queues_and_add_up_or_take_the_longest() ->
     assert (none.longest_gap_ms, none.longest_overlap_ms, none.longest_outage_ms, none.unread_ms) == (0, 0, 0, 0)
 
 
-FIGURES = GroupFigures(2500, 1000, 4000, 500, 1500, 6000, 8000, 750, 7, 4, 3, 5, 0, 0, 0, 0, 9, 20)
+FIGURES = GroupFigures(2500, 1000, 4000, 500, 1500, 6000, 8000, 750, 7, 4, 3, 5, 0, 0, 0, 0, 9, 20, 11, 900, 0)
 """Every figure is another."""
 
 
@@ -402,10 +402,13 @@ def test_every_figure_is_in_its_unit_and_of_trials_what_95_of_100_do_not_exceed(
     ("convergence-ms<=999999999", {"convergence_ms": None}, False),
     ("convergence-ms=5", {"convergence_ms": None}, False),
     ("redelivered>0", {"redelivered": None}, None),
+    ("peak-lag>999999999", {"peak_lag": None, "queues_never_drained": 1}, True),
+    ("peak-lag>0", {"peak_lag": None, "queues_never_drained": None}, None),
 ])  # fmt: skip
-def test_unknown_figures_are_beyond_any_limit_or_undecided(text: str, found: dict[str, None], met: bool | None) -> None:
+def test_unknown_figures_are_beyond_any_limit_or_undecided(text: str, found: dict[str, Any], met: bool | None) -> None:
     assert tried(text, replace(FIGURES, **found)) == (None, met)
     assert tried("redelivered>0", trials())[1] is None
+    assert tried("peak-lag>10", replace(FIGURES, queues_never_drained=1)) == (11, True)  # a lag that stays
 
 
 @every_case(("field", "names"), [
@@ -413,6 +416,7 @@ def test_unknown_figures_are_beyond_any_limit_or_undecided(text: str, found: dic
     ("queues_with_overlap_at_end", ["longest-overlap-ms", "total-overlap-ms"]),
     ("queues_with_outage_at_end", ["longest-outage-ms", "total-outage-ms"]),
     ("queues_unread_at_end", ["unread-ms"]),
+    ("queues_never_drained", ["lag-gone-ms"]),
 ])  # fmt: skip
 def test_what_is_not_over_at_the_end_lasts_longer_than_anything(field: str, names: list[str]) -> None:
     for name in [each for each in GROUP_FIGURES.names if each.endswith("-ms") and each != "convergence-ms"]:
