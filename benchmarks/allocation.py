@@ -157,7 +157,7 @@ def table(rows: Sequence[Row]) -> str:
         theirs = _micros(Spread.of(row.theirs).median) if row.theirs else "–"
         size = "×".join(map(str, row.size))
         cells.append((row.strategy, size, _micros(ours), grows, theirs, row.advantage or "–"))
-    headers = ("strategy", "queues × members", "rmqlb, µs", "grows", "RocketMQ, µs", "RocketMQ / rmqlb")
+    headers = ("strategy", "queues × consumers", "rmqlb, µs", "grows", "RocketMQ, µs", "RocketMQ / rmqlb")
     return markdown(headers, cells)
 
 

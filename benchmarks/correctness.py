@@ -87,12 +87,12 @@ def main() -> None:
             for topic in TOPICS:
                 truth = {q: client_id for client_id, held in owned.items() for q in held if q.topic == topic}
                 answers = {
-                    "mqadmin allocateMQ, ids as listed": mqadmin(cluster, topic, listed),
-                    "mqadmin allocateMQ, ids sorted by hand": mqadmin(cluster, topic, sort_client_ids(listed)),
+                    "mqadmin allocateMQ, IDs as listed": mqadmin(cluster, topic, listed),
+                    "mqadmin allocateMQ, IDs sorted by hand": mqadmin(cluster, topic, sort_client_ids(listed)),
                     "rmqlb show-owners": rmqlb(cluster, topic),
                 }
                 rows += [(name, topic, share_right(answer, truth)) for name, answer in answers.items()]
-    sys.stdout.write(markdown(("program", "topic", "true owner named"), rows) + "\n")
+    sys.stdout.write(markdown(("program", "topic", "correct owners"), rows) + "\n")
 
 
 if __name__ == "__main__":

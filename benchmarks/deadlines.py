@@ -13,7 +13,7 @@ from time import monotonic
 
 from benchmarks.measuring import machine, markdown
 from rmqlb.errors import EndpointError
-from rmqlb.sources.native.wire import WireSettings
+from rmqlb.sources.source import Access
 from tests.sources import test_dashboard, test_wire
 from tests.support import replay_dashboard as http
 from tests.support import replay_remoting as native
@@ -33,7 +33,7 @@ def of_a_dashboard(fault: http.Fault) -> float:
 def of_a_nameserver(fault: native.Fault) -> float:
     """Seconds of a read in RocketMQ's own protocol."""
     replay = native.Replay(faults={"*": fault})
-    with test_wire.talking(replay, WireSettings(timeout=TIMEOUT, retries=0)) as opened:
+    with test_wire.talking(replay, Access(timeout=TIMEOUT, retries=0)) as opened:
         return taken(lambda: opened.call(replay.address, test_wire.ROUTE))
 
 
@@ -69,7 +69,7 @@ def main() -> None:
         for name, times in late.items()
     ]
     print(machine())  # noqa: T201 - a program's output
-    print(markdown(("protocol", "servers", "reads", "ms over the deadline, most", "hold"), rows))  # noqa: T201
+    print(markdown(("protocol", "servers", "reads", "most ms after the deadline", "limit"), rows))  # noqa: T201
     if options.check and max(map(max, late.values())) > HOLD:
         sys.exit("a read ended too late")
 

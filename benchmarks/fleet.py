@@ -121,8 +121,8 @@ def example(complaints: list[str]) -> Section:
         folder = Path(place)
         run = ("run", "-w", str(folder / "wh"), "--to", str(folder / "page"))
         _row(section, complaints, "example fleet, run", cost(folder, *run, EXAMPLE), Limit(40, megabytes=1500))
-        _row(section, complaints, "nothing new, run", cost(folder, *run, EXAMPLE), Limit(40))
-        _row(section, complaints, "a path that is not there", cost(folder, *run, "nowhere", code=4), Limit(3))
+        _row(section, complaints, "no new snapshot, run", cost(folder, *run, EXAMPLE), Limit(40))
+        _row(section, complaints, "a path that does not exist", cost(folder, *run, "nowhere", code=4), Limit(3))
         _row(section, complaints, "a bad option", cost(folder, *run, EXAMPLE, "--keep", "x", code=2), Limit(3))
     return section
 

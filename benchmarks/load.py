@@ -116,7 +116,7 @@ def main() -> None:
                 failed.append(f"{name}, {consumers} consumers")
     heads = ("command", "consumers", "requests", "seconds", "per second", "most in a second", "most at once")
     print(machine())  # noqa: T201 - a program's output
-    print(markdown((*heads, "most to a consumer", "seconds between two of them, least"), rows))  # noqa: T201
+    print(markdown((*heads, "most to one consumer", "least seconds between two of them"), rows))  # noqa: T201
     if check and failed:
         sys.exit(f"more was asked than promised: {'; '.join(failed)}")
 

@@ -63,7 +63,7 @@ def scenario(kind: str, members: Members, minutes: int | None = None) -> GroupSc
 
 def minutes(turns: int, sizes: Sequence[tuple[int, int]] = SIZES, length: int = 10) -> Section:
     """Ten simulated minutes of one group, by its size."""
-    section = Section(("ten minutes with a", "members x queues", "seconds", "time / loop", "grows"))
+    section = Section(("ten minutes with a", "consumers x queues", "seconds", "time / loop", "grows"))
     for kind in ("join", "rolling restart"):
         before: float | None = None
         for members, queues in sizes:

@@ -142,7 +142,7 @@ def main() -> None:
         line = [sys.executable, "-m", "rmqlb", "pipeline", "run", "-q", str(snapshots), "-w", str(folder / "wh")]
         run([*line, "--to", str(page)], check=True, stdout=DEVNULL, env=clean_environment())  # noqa: S603
         table = list(rows((page / "index.html").read_text("utf-8"), faults))
-    headers = ("signal", "planted", "listed", "precision", "recall", f"right of the first {TOP}")
+    headers = ("signal", "planted", "listed", "precision", "recall", f"correct among the first {TOP}")
     sys.stdout.write(f"{machine()}\n\n{markdown(headers, table)}\n")
 
 

@@ -102,7 +102,7 @@ def main() -> None:
         ratios = measured(installed, options.rounds)
     holds = {case.name: f"≤ {case.hold}" for case in CASES if case.hold is not None}
     rows = [(f"`{name}`", spread, holds.get(name, "")) for name, spread in ratios.items()]
-    sys.stdout.write(markdown(("command, whole process", "time / `import typer`", "hold"), rows) + "\n")
+    sys.stdout.write(markdown(("command, whole process", "time / `import typer`", "limit"), rows) + "\n")
     complaints = broken(ratios)
     sys.stdout.writelines(f"\nhold broken: {line}\n" for line in complaints)
     sys.exit(1 if options.check and complaints else 0)

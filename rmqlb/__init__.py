@@ -16,10 +16,10 @@ _MODULES = {
     "engine.assignment.assign": "Members",
     "engine.assignment.brokers": "assign_pop",
     "engine.rebalance.simulate": "simulate_group simulate_group_trials",
-    "engine.send.balancers": "PublishingLoadBalancer go_round_robin",
     "engine.send.fault": "MQFaultStrategy TopicPublishInfo",
     "engine.send.java": "JavaRandom",
-    "engine.send.queues": "publish_queues select_by_hash select_by_machine_room select_by_random",
+    "engine.send.queues": "PublishingLoadBalancer go_round_robin publish_queues select_by_hash "
+    "select_by_machine_room select_by_random",
     "engine.send.simulate": "simulate_send",
     "engine.send.trials": "simulate_trials",
     "engine.simulate_receive.simulate_receive": "receives_within simulate_receive",

@@ -6,11 +6,11 @@ from rmqlb.engine.assignment.assign import Members as Members
 from rmqlb.engine.assignment.brokers import assign_pop as assign_pop
 from rmqlb.engine.rebalance.simulate import simulate_group as simulate_group
 from rmqlb.engine.rebalance.simulate import simulate_group_trials as simulate_group_trials
-from rmqlb.engine.send.balancers import PublishingLoadBalancer as PublishingLoadBalancer
-from rmqlb.engine.send.balancers import go_round_robin as go_round_robin
 from rmqlb.engine.send.fault import MQFaultStrategy as MQFaultStrategy
 from rmqlb.engine.send.fault import TopicPublishInfo as TopicPublishInfo
 from rmqlb.engine.send.java import JavaRandom as JavaRandom
+from rmqlb.engine.send.queues import PublishingLoadBalancer as PublishingLoadBalancer
+from rmqlb.engine.send.queues import go_round_robin as go_round_robin
 from rmqlb.engine.send.queues import publish_queues as publish_queues
 from rmqlb.engine.send.queues import select_by_hash as select_by_hash
 from rmqlb.engine.send.queues import select_by_machine_room as select_by_machine_room

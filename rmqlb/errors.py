@@ -1,20 +1,20 @@
-"""Every error that rmqlb raises on purpose.
+"""The errors that rmqlb raises on purpose.
 
     RmqlbError
-    ├── UsageError        what was asked for cannot be done          (exit 2)
-    │   ├── JavaArgumentError     what Java refuses as an argument; a ValueError too
-    │   └── CustomCodeError       the user's own strategy or selector cannot be loaded   (exit 1)
+    ├── UsageError        the request is impossible                  (exit 2)
+    │   ├── JavaArgumentError     Java would reject an argument; also a ValueError
+    │   └── CustomCodeError       a custom strategy or selector cannot be loaded         (exit 1)
     ├── DataError         data is missing or contradictory           (exit 4)
-    │   ├── DocumentError     a document cannot be read, and where
-    │   ├── AllocationError   a RocketMQ client would throw this while allocating
-    │   │   └── CustomStrategyError   a strategy of the user's own raised       (exit 1)
-    │   ├── CustomAnswerError     the user's own strategy or selector returns what no client could use   (exit 1)
-    │   └── JavaArithmeticError   likewise while it picks from an empty list; a ZeroDivisionError too
-    └── EndpointError     the far side is unreachable or refuses     (exit 5)
-        └── ProtocolError     the far side's bytes are not RocketMQ's protocol
+    │   ├── DocumentError     a document cannot be read
+    │   ├── AllocationError   a RocketMQ client would throw this during allocation
+    │   │   └── CustomStrategyError   a custom strategy raised an exception      (exit 1)
+    │   ├── CustomAnswerError     a custom strategy or selector returned an unusable value      (exit 1)
+    │   └── JavaArithmeticError   Java would fail to pick from an empty list; also a ZeroDivisionError
+    └── EndpointError     the server is unreachable or refuses       (exit 5)
+        └── ProtocolError     the server's bytes do not follow its protocol
 
-A message is one line: what happened and where. A hint is one line: what to try next. A code is for scripts, and for
-`rmqlb explain`: each class has one, which an error that is worth an explanation of its own replaces. A code means one
+A message is one line: what happened and where. A hint is one line: what to try next. A code is for scripts and for
+`rmqlb explain`. Each class has a default code; an error with its own explanation has its own code. Each code has one
 exit code.
 """
 
@@ -26,11 +26,11 @@ class RmqlbError(Exception):
 
     Args:
         problem: one line, what happened and where (file, line, field path or URL).
-        prefix: what stands before the problem in the message; whoever tells the error under another name leaves it out.
+        prefix: text before the problem in the message; a caller that rewords the error leaves it out.
         hint: one line, what to try next, or None.
-        hint_names_options: the hint is for a command line that reads one source.
+        hint_names_options: the hint names options, so it only fits a command that reads one source.
         group: the consumer group that the problem names.
-        code: stable, kebab-case, of the catalogue in `views/explanations.toml`; None is that of the class.
+        code: a stable code in kebab-case from `views/explanations.toml`; None is the class's code.
     """
 
     code = "unexpected"
@@ -57,13 +57,13 @@ class RmqlbError(Exception):
 
 
 class UsageError(RmqlbError):
-    """The command line asks for something that cannot be done."""
+    """The command line requests something impossible."""
 
     code, exit_code = "usage", 2
 
 
 class DataError(RmqlbError):
-    """The data does not hold what was asked for, or contradicts itself."""
+    """The data lacks what the request needs, or contradicts itself."""
 
     code, exit_code = "data", 4
 
@@ -73,7 +73,7 @@ class DocumentError(DataError):
 
 
 class AllocationError(DataError):
-    """What a client throws while it allocates; the text is RocketMQ's own."""
+    """An exception that a client would throw during allocation, in RocketMQ's own words."""
 
     code = "allocation"
 
@@ -91,15 +91,15 @@ class CustomAnswerError(DataError):
 
 
 class JavaArithmeticError(DataError, ZeroDivisionError):
-    """Java would throw an ArithmeticException: a queue is picked from an empty list."""
+    """An ArithmeticException in Java: a pick from an empty list."""
 
 
 class JavaArgumentError(UsageError, ValueError):
-    """Java would throw an IllegalArgumentException."""
+    """An IllegalArgumentException in Java."""
 
 
 class EndpointError(RmqlbError):
-    """The far side cannot be reached, does not answer in time, or refuses."""
+    """The server cannot be reached, does not answer in time, or refuses."""
 
     code, exit_code = "endpoint", 5
 

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from conftest import TIERS
+from rmqlb.cli.results import SECTIONS
 from tests.support.mismatches import every_case
 from tests.support.pages import transcripts
 
@@ -212,3 +213,19 @@ def test_the_ten_questions_are_those_of_the_contents() -> None:
     table = (ROOT / "docs" / "how-to" / "index.md").read_text(encoding="utf-8").partition("## More tasks")[0]
     assert sorted(re.findall(r"\]\(([\w-]+)\.md\)", table)) == sorted(ANSWERS)
     assert len(ANSWERS) == 10
+
+
+def test_an_answer_names_only_tables_that_its_command_can_show() -> None:
+    named = 0
+    for page in PAGES:
+        for command, shown in transcripts(page):
+            tables = re.findall(r"--section ([\w-]+) shows", shown)
+            tables += [
+                each
+                for more in re.findall(r"^--all shows more: (.+)$", shown, re.MULTILINE)
+                for each in more.split(", ")
+            ]
+            *_, verb = re.findall(r"\brmqlb ([\w-]+)", command) or ("",)
+            assert set(tables) <= set(SECTIONS.get(verb, ())), command
+            named += len(tables)
+    assert named > 20

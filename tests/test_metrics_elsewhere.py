@@ -32,7 +32,7 @@ def labels_used(expression: str) -> set[str]:
 
 @every_case("expression", [*expressions()])
 def test_an_expression_names_metrics_that_exist_and_their_labels(expression: str) -> None:
-    names = re.findall(r"rocketmq_lb_\w+", expression)
+    names = re.findall(r"rmqlb_\w+", expression)
     labels = set.intersection(*({*BY_NAME[name].labels} for name in names[1:] or names))
     assert labels_used(expression) <= {*BY_NAME[names[0]].labels}
     assert {*re.findall(r"\bon \((\w+)\)", expression)} <= labels
@@ -43,7 +43,7 @@ def test_an_expression_names_metrics_that_exist_and_their_labels(expression: str
 @every_case("panel", PANELS, ids=lambda panel: panel["title"])
 def test_a_panel_shows_labels_of_its_metric(panel: dict[str, Any]) -> None:
     for target in panel["targets"]:
-        name = re.findall(r"rocketmq_lb_\w+", target["expr"])[0]
+        name = re.findall(r"rmqlb_\w+", target["expr"])[0]
         assert {*re.findall(r"\{\{(\w+)\}\}", target["legendFormat"])} <= {*BY_NAME[name].labels}
         assert {*re.findall(r"\$(\w+)", target["expr"])} <= VARIABLES.keys()
         assert panel["datasource"] == target["datasource"] == {"type": "prometheus", "uid": "${datasource}"}
@@ -56,8 +56,8 @@ def test_panels_are_apart_and_show_what_each_command_writes_and_the_page_lists_e
     for one, other in combinations(places, 2):
         apart = [one[at] + one[size] <= other[at] or other[at] + other[size] <= one[at] for at, size in ("xw", "yh")]
         assert any(apart), (one, other)
-    shown = {name for each in expressions() for name in re.findall(r"rocketmq_lb_\w+", each)}
+    shown = {name for each in expressions() for name in re.findall(r"rmqlb_\w+", each)}
     for name in ("queue_owners", "queue_lag", "imbalance", "idle_consumers", "mismatches", "findings", "check_limits"):
-        assert f"rocketmq_lb_{name}" in shown
+        assert f"rmqlb_{name}" in shown
     rows = re.findall(r"^\| `(\w+)` \| (.*?) \| (.*) \|$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
     assert rows == [(metric.full_name, ", ".join(metric.labels), metric.help) for metric in METRICS]

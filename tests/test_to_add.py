@@ -26,7 +26,8 @@ from rmqlb.engine.allocate import StrategySettings, allocate, allocate_for
 from rmqlb.engine.allocate.rules import NAMES, RULES, WITHOUT_SETTINGS
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.model.snapshot import Wanted
-from rmqlb.sources.opening import OPENERS, Access, open_source
+from rmqlb.sources.opening import OPENERS, open_source
+from rmqlb.sources.source import Access
 from rmqlb.sources.source_text import LIVE, LIVE_SCHEMES, check_source
 from rmqlb.verbs.strategies import KEYS, Strategies
 from rmqlb.views.report import FORMATS
@@ -126,7 +127,7 @@ def test_every_option_of_sources_says_how_they_are_reached(monkeypatch: pytest.M
     not_reaching = {"source", "namesrv_addr", "context", "active_context", "ignored_context_note"}
     assert options - not_reaching == REACHED.keys(), "give it a value in REACHED"
     access = reading.access(SourceOptions(**REACHED), Terminal("show-route", OutputOptions()))
-    assert changed(access, Access()) == set(Access.__struct_fields__) - {"pace", "reading"}, (
+    assert changed(access, Access()) == set(Access.__struct_fields__) - {"pace", "deadline", "silent", "clock"}, (
         "an option of SourceOptions for each field of Access, and its line in rmqlb/cli/common/reading.py, access()"
     )
 

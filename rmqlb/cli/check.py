@@ -4,7 +4,7 @@ import typer
 
 from rmqlb.cli.common.declare import command, own
 from rmqlb.cli.common.options import EarlierOptions, OutputOptions, PolicyOptions, SourceOptions
-from rmqlb.cli.common.reading import Reader, ask, earlier_files
+from rmqlb.cli.common.reading import Reader, ask
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.cli.exit_codes import ExitCode
 from rmqlb.model.result import counted
@@ -55,8 +55,7 @@ def check(source: SourceOptions, output: OutputOptions, chosen: CheckOptions) ->
         terminal.write(text)
         return
     today = amounts.given(amounts.day, chosen.today, "--today")
-    reader = Reader(source, terminal)
-    checking = ask(verb.check, reader, chosen, today=today, earlier=earlier_files(chosen.earlier or (), reader))
+    checking = ask(verb.check, Reader(source, terminal), chosen, today=today)
     with terminal.progress(verb="checking") as progress:
         result = checking(progress=progress)
     code = {"failed": ExitCode.CONDITION, "incomplete": ExitCode.DATA}.get(result.outcome, ExitCode.OK)

@@ -148,5 +148,5 @@ def _given_twice(option: TyperOption, values: list[str]) -> UsageError:
     from rmqlb.sources.source_text import shown_source
 
     name, shown = max(option.opts, key=len), " and ".join(map(shown_source, values))
-    hint = "run the command once for each" if name in ("--group", "--topic") else f"give {name} once"
-    return UsageError(f"{name} takes one value, and is given {len(values)}: {shown}", hint=hint, code="given-twice")
+    hint = "run the command once for each" if name in ("--group", "--topic") else f"pass {name} once"
+    return UsageError(f"{name} takes one value, but got {len(values)}: {shown}", hint=hint, code="given-twice")

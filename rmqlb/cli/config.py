@@ -20,9 +20,9 @@ _IS_SET = "(set)"
 
 @command
 def show_settings(source: SourceOptions, output: OutputOptions) -> None:
-    """Show each setting and its origin, as a command would use it; secrets stay hidden.
+    """Show each setting that a command would use, with its origin; secrets stay hidden.
 
-    For a secret, rmqlb shows only its place, or only that it is set.
+    For a secret, rmqlb shows only its location, or that it is set.
 
     Examples:
       rmqlb config show
@@ -35,20 +35,16 @@ def show_settings(source: SourceOptions, output: OutputOptions) -> None:
     for setting in settled.settings.values():  # refused here as elsewhere; a source is shown, not looked at
         if setting.layer in ("flag", "environment") and setting.key != "source" and setting.value is not None:
             check_value(setting.key, setting.value, setting.origin)
-    settings = sorted(map(_as_shown, settled.settings.values()), key=lambda setting: setting.key != "context")
+    found = dict(settled.settings)
+    if (named := found["source"]).value is not None:  # perhaps with a password, which every other command refuses
+        found["source"] = replace(named, value=shown_source(str(named.value)))
+    settings = sorted(found.values(), key=lambda setting: setting.key != "context")
     settings += _secrets(source.active_context)
     report = config_report(settings, settled.config)
     active = source.active_context
     snapshot = ClusterSnapshot("configuration", settled.config.path or "", context=active.name if active else None)
     note = settled.ignored_context_note
     terminal.show(report, snapshot, () if note is None else (info(note),))
-
-
-def _as_shown(setting: Setting) -> Setting:
-    """The setting; a source that holds a password, which every other command refuses, without it."""
-    if setting.key != "source" or setting.value is None:
-        return setting
-    return replace(setting, value=shown_source(str(setting.value)))
 
 
 def _secrets(context: ActiveContext | None) -> list[Setting]:

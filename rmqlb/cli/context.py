@@ -9,20 +9,12 @@ from typing import Annotated
 
 from typer import Argument
 
+from rmqlb.cli import settings
 from rmqlb.cli.command_tree import grouped
 from rmqlb.cli.common.declare import Options, Panel, Text, Texts, command, own
 from rmqlb.cli.common.options import OutputOptions
 from rmqlb.cli.common.terminal import Terminal
-from rmqlb.cli.settings import (
-    MOST_RETRIES,
-    check_file,
-    check_value,
-    chosen_context,
-    context_named,
-    named_twice,
-    read_configuration,
-    user_file_path,
-)
+from rmqlb.cli.settings import MOST_RETRIES
 from rmqlb.errors import UsageError
 from rmqlb.model.configuration import ENDPOINT, ConfigFile, Key, Value, check_context_name
 from rmqlb.model.result import Finding, info
@@ -43,7 +35,7 @@ class EndpointOptions(Options):
     access_key: Text = _endpoint("KEY", "Access key of a cluster with ACL.")
     secret: Text = _endpoint(
         "file:PATH|env:NAME|keyring:SERVICE/USER",
-        "Place of the password or the secret key. Never give the secret itself.",
+        "Location of the password or the secret key. Never pass the secret itself.",
     )
     ca_file: Text = _endpoint("FILE", "Trust only the CA certificates in this PEM file.")
     client_cert: Text = _endpoint("FILE", "Client certificate (PEM) for rocketmqs:// servers.")
@@ -68,7 +60,7 @@ def add_context(
     endpoint: EndpointOptions,
     output: OutputOptions,
 ) -> None:
-    """Add a named endpoint: its source, its user, and the place of its secret.
+    """Add a named endpoint: its source, its user, and the location of its secret.
 
     Examples:
       rmqlb context add prod -s 'rocketmq://10.0.0.1:9876,10.0.0.2:9876' --access-key viewer --secret keyring:rmqlb/prod
@@ -83,7 +75,7 @@ def add_context(
     def added(config: ConfigFile) -> ConfigFile:
         if name in config.contexts and not endpoint.overwrite:
             problem = f"context {name} already exists"
-            raise UsageError(problem, hint="give --overwrite", code="context-exists")
+            raise UsageError(problem, hint="pass --overwrite to replace it", code="context-exists")
         config = with_context(config, name, values)
         return with_value(config, "context", name) if endpoint.use else config
 
@@ -125,7 +117,7 @@ def use_context(
         raise UsageError("no context is named", hint="name a context, or pass --none", code="which-context")
 
     def chosen(config: ConfigFile) -> ConfigFile:
-        return with_value(config, "context", None if name is None else context_named(name, config).name)
+        return with_value(config, "context", None if name is None else settings.context_named(name, config).name)
 
     done = "no context is active in {}" if name is None else f"context {name} is active in {{}}"
     change_contexts(terminal, chosen, done)
@@ -139,7 +131,7 @@ def show_context(
     ] = None,
     output: OutputOptions,
 ) -> None:
-    """Show the settings of a context, with the place of its secret.
+    """Show the settings of a context, with the location of its secret.
 
     Examples:
       rmqlb context show
@@ -148,12 +140,12 @@ def show_context(
     Exit codes: 0 done, 2 usage, 4 there is no such context.
     """
     terminal = Terminal("context show", output)
-    path, config = user_file_path(), read_configuration()
+    path, config = settings.user_file_path(), settings.read_configuration()
     active, findings = active_context(config)
     if name is None and active is None:
-        hint = "name one, or choose it with rmqlb context use"
+        hint = "name a context, or activate one with rmqlb context use"
         raise UsageError("no context is active", hint=hint, code="which-context")
-    context = context_named(name or active or "", config)
+    context = settings.context_named(name or active or "", config)
     terminal.show(context_report(context, active), ClusterSnapshot("configuration", path), findings)
 
 
@@ -172,7 +164,7 @@ def remove_context(
     terminal = Terminal("context remove", output)
 
     def removed(config: ConfigFile) -> ConfigFile:
-        context = context_named(name, config)
+        context = settings.context_named(name, config)
         chosen = config.values.get("context")
         if chosen is not None and chosen.value == context.name:
             config = with_value(config, "context", None)
@@ -185,7 +177,7 @@ def values_of(options: EndpointOptions) -> dict[str, Value]:
     """The values to keep: checked, with paths that mean the same in every folder (raises UsageError)."""
     values: dict[str, Value] = {}
     if options.namesrv_addr is not None and options.source is not None:
-        raise named_twice()
+        raise settings.named_twice()
     if options.namesrv_addr is not None:
         options = options.but(source=name_servers(options.namesrv_addr, "--namesrv-addr"))
     elif options.source is not None:
@@ -195,9 +187,9 @@ def values_of(options: EndpointOptions) -> dict[str, Value]:
         if value is None or value == []:
             continue
         values[key.name] = _kept(key, tuple(value) if isinstance(value, list) else value)
-        check_value(key.name, values[key.name], f"--{key.name}")
+        settings.check_value(key.name, values[key.name], f"--{key.name}")
     if "source" not in values:
-        hint = "-n HOST:9876 for NameServers, -s http://HOST for a Dashboard, or -s FILE"
+        hint = "pass -n HOST:9876 (NameServers), -s http://HOST (Dashboard) or -s FILE"
         raise UsageError("the context needs a source", hint=hint, code="no-source")
     named = user_in(str(values["source"]))
     if named is not None and values.get("user", named) != named:
@@ -221,10 +213,10 @@ def _kept(key: Key, value: Value) -> Value:
 
 def change_contexts(terminal: Terminal, change: Callable[[ConfigFile], ConfigFile], done: str) -> None:
     """Change the user's file, and show the contexts as they are now; `{}` in `done` is the file."""
-    path = user_file_path()
+    path = settings.user_file_path()
 
     def checked(config: ConfigFile) -> ConfigFile:
-        check_file(config)
+        settings.check_file(config)
         return change(config)
 
     change_user_file(path, checked)
@@ -232,14 +224,14 @@ def change_contexts(terminal: Terminal, change: Callable[[ConfigFile], ConfigFil
 
 
 def show_contexts(terminal: Terminal, done: str | None = None) -> None:
-    path, config = user_file_path(), read_configuration()
+    path, config = settings.user_file_path(), settings.read_configuration()
     active, findings = active_context(config)
     terminal.show(contexts_report(path, config, active, done), ClusterSnapshot("configuration", path), findings)
 
 
 def active_context(config: ConfigFile) -> tuple[str | None, list[Finding]]:
     """The context that commands use here, and a finding where the file does not choose it."""
-    chosen = chosen_context(config)
+    chosen = settings.chosen_context(config)
     if chosen is None:
         return None, []
     name = str(chosen.value)
@@ -259,7 +251,7 @@ app = grouped(
 
 @app.callback()
 def context() -> None:
-    """Manage named endpoints: a source, its user, and the place of its secret.
+    """Manage named endpoints: a source, its user, and the location of its secret.
 
     Commands without a source read the active context. Contexts are in $XDG_CONFIG_HOME/rmqlb/config.yaml, otherwise in
     ~/.config/rmqlb/config.yaml. The file never contains a secret.

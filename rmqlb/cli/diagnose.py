@@ -27,7 +27,8 @@ class DiagnoseOptions(PageOptions, StrategyOptions, LagOptions):
     every: str = _samples("TIME", "Time between samples.", "10s", for_verb=False)
     samples: int | None = _samples(
         "N",
-        "Maximum number of samples; default: 3. Fewer are taken if they decide; with --watch, there is no limit.",
+        "Maximum number of samples; default: 3. Fewer are enough if they decide all checks; with --watch, there is no "
+        "limit.",
         min=1,
         for_verb=False,
     )
@@ -62,7 +63,7 @@ def diagnose(source: SourceOptions, options: DiagnoseOptions, output: OutputOpti
     reader = Reader(source, terminal)
     samples, watched = options.samples, list[ClusterSnapshot]() if flag.watch else None
     if samples is not None and samples > _MOST and not flag.watch:
-        raise UsageError(f"--samples {samples}: at most {_MOST}", hint="--watch has no limit of samples")
+        raise UsageError(f"--samples {samples}: at most {_MOST}", hint="--watch has no limit")
     every = "10s" if flag.watch else options.every  # the verb itself never waits in a watch
     compared = max(3, min(samples or 3, _MOST)) if flag.watch else samples or 3
     diagnosing = ask(verb.diagnose, reader, options, every=every, samples=compared, watched=watched)
@@ -84,7 +85,7 @@ def diagnose(source: SourceOptions, options: DiagnoseOptions, output: OutputOpti
     show(look, watching, terminal)
     number = 0 if lowest is None else sum(bool(each.unknown) for each in seen)
     if number:
-        terminal.say(f"incomplete: --fail-on {lowest} could not be decided for all rules of {number} of the groups")
+        terminal.say(f"incomplete: --fail-on {lowest} could not be decided for {number} of the groups")
         raise typer.Exit(ExitCode.DATA)
 
 

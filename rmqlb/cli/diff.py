@@ -43,13 +43,12 @@ def diff(
     for --fail-on are then differences, other-owner, not-yet and unknown.
 
     Otherwise, rmqlb predicts the owners from A and applies changes from B: consumers, strategy, subscriptions, routes.
-    The fewest changes that give a queue its new owner explain its move.
+    A move is explained by the fewest changes that give the queue its new owner.
 
     Exit codes: 0 done, 2 usage, 3 a --fail-on condition is met, 4 a snapshot cannot be read, 5 endpoint unreachable.
     """
     from rmqlb.verbs import diff as verb
     from rmqlb.verbs.stored import stored_prediction
-    from rmqlb.views.diff import diff_report, prediction_report
 
     terminal = Terminal("diff", output, more_formats=("jsonl",), files=options)
     if before == after == "-":
@@ -59,8 +58,8 @@ def diff(
     if stored is not None:
         groups, conditions = options.groups or (), options.fail_on or ()
         ask_stored = partial(verb.diff_prediction, stored, before, then, groups, fail_on=conditions)
-        show_verb(ask_stored, prediction_report, terminal, verb="comparing")
+        show_verb(ask_stored, "diff.prediction_report", terminal, doing="comparing")
         return
     compared = ask(verb.diff, Reader(named_source(before, source), terminal), options, after=then)
     hint = "leave the condition out to see the differences"
-    show_verb(compared, diff_report, terminal, verb="comparing", unknown_hint=hint)
+    show_verb(compared, "diff.diff_report", terminal, doing="comparing", hint=hint)

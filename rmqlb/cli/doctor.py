@@ -1,3 +1,5 @@
+from functools import partial
+
 import typer
 
 from rmqlb.cli.common.declare import command
@@ -23,10 +25,9 @@ def doctor(source: SourceOptions, output: OutputOptions) -> None:
     Dashboard fail.
     """
     from rmqlb.verbs import doctor as verb
-    from rmqlb.views.doctor import doctor_report
 
     terminal = Terminal("doctor", output)
     reader = Reader(source, terminal)
-    found = show_verb(lambda progress: verb.doctor(reader, progress=progress), doctor_report, terminal, verb="checking")
+    found = show_verb(partial(verb.doctor, reader), "doctor.doctor_report", terminal, doing="checking")
     if found.status != "works":
         raise typer.Exit(ExitCode.ENDPOINT if found.status == "fails" and reader.live else ExitCode.DATA)

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from rmqlb.cli.click import ParameterSource, get_current_context
 from rmqlb.cli.common.declare import Options, Text, Texts, about, command, own
 from rmqlb.cli.common.options import OutputOptions, SourceOptions
-from rmqlb.cli.common.output_files import write_whole
+from rmqlb.cli.common.output_files import snapshot_envelope, write_whole
 from rmqlb.cli.common.reading import Reader, access, source_of_context
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.cli.exit_codes import ExitCode
@@ -117,9 +117,9 @@ def fetch_routes(source: SourceOptions, output: OutputOptions, options: FetchOpt
 
 def _check(output: OutputOptions, options: FetchOptions) -> None:
     if output.output not in _FORMATS:
-        raise UsageError(f"a snapshot cannot be written as {output.output}", hint="-o json, yaml or jsonl")
+        raise UsageError(f"a snapshot cannot be written as {output.output}", hint="pass -o json, yaml or jsonl")
     if options.redact_map is not None and (not options.redact or options.redact_map == "-"):
-        text = "--redact-map - would show the names" if options.redact else "--redact-map without --redact"
+        text = "--redact-map - would print the original names" if options.redact else "--redact-map needs --redact"
         raise UsageError(text, hint="name a private file")
 
 
@@ -131,7 +131,9 @@ def _fetch_repeatedly(
     folder = None if options.redact else options.to
     every_s = amounts.duration_us(every, "--every") / 1e6
     if not reader.live or folder in (None, "-") or terminal.format != "json" or every_s < LEAST_S:
-        hint = "it needs a running cluster, at least 1s, the directory --to, -o json and no --redact"
+        hint = (
+            "--every needs a running cluster, an interval of at least 1s, a directory in --to, -o json, and no --redact"
+        )
         raise UsageError("--every cannot be combined with these options", hint=hint)
     written = 0
     with heeding_an_end(), suppress(KeyboardInterrupt):
@@ -184,19 +186,24 @@ def _fetch_all_contexts(
     for context in sorted(faults):
         terminal.say(f"{context}: {faults[context]}")
     if faults:
-        text = f"{len(faults)} of {counted(len(contexts), 'context')} not read whole: {', '.join(sorted(faults))}"
+        text = f"{len(faults)} of {counted(len(contexts), 'context')} not read completely: {', '.join(sorted(faults))}"
         raise DataError(text)
 
 
 def _contexts(options: FetchOptions, terminal: Terminal) -> list[str]:
     if options.redact or options.every is not None:
-        raise UsageError("--all-contexts fetches once, with all names", hint="leave out --every and --redact")
+        raise UsageError("--all-contexts does not work with --every or --redact", hint="leave out --every and --redact")
     line = get_current_context()
     for name in ("source", "context"):
         if line.get_parameter_source(name) in (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT):
-            raise UsageError(f"--all-contexts and --{name}", hint=f"leave out --{name} and RMQLB_{name.upper()}")
+            raise UsageError(
+                f"--all-contexts and --{name} contradict each other",
+                hint=f"leave out --{name} and RMQLB_{name.upper()}",
+            )
     if options.to in (None, "-") or terminal.format != "json":
-        raise UsageError("--all-contexts needs a folder", hint="pass --to snapshots, and no -o other than json")
+        raise UsageError(
+            "--all-contexts needs a folder", hint="pass a folder such as --to snapshots, and no -o other than json"
+        )
     contexts = sorted(read_configuration().contexts)
     if not contexts:
         raise UsageError("there is no context to read", hint="rmqlb context add creates one")
@@ -217,10 +224,10 @@ def _reader(context: str, options: SourceOptions, terminal: Terminal) -> TextRea
 def _write_into(folder: str, meta: "Meta") -> None:
     import gzip
 
-    from rmqlb.cli.common.output_files import snapshot_text
     from rmqlb.sources.atomic_file import new_file
+    from rmqlb.views.formats.machine import as_json
 
-    text, at = snapshot_text(meta.snapshot, meta.findings, "fetch-routes"), datetime.now(UTC)
+    text, at = as_json(snapshot_envelope(meta.snapshot, meta.findings)), datetime.now(UTC)
     path = os.path.join(folder, f"date={at:%Y-%m-%d}", f"{at:%H%M%S.%f}Z.json.gz")
     try:
         os.makedirs(os.path.dirname(path), exist_ok=True)
@@ -231,10 +238,9 @@ def _write_into(folder: str, meta: "Meta") -> None:
 
 
 def _text(snapshot: ClusterSnapshot, findings: Sequence[Finding], terminal: Terminal) -> str:
-    from rmqlb.cli.common.output_files import snapshot_envelope, snapshot_report
-    from rmqlb.views.formats.machine import as_json_lines
+    from rmqlb.views.formats.machine import as_json, as_json_lines, as_yaml
 
-    if terminal.format != "jsonl":
-        return terminal.text(snapshot_report(snapshot), snapshot, findings)
-    parts = enumerate(snapshot.parts())
-    return as_json_lines(snapshot_envelope(part, findings if n == 0 else (), "fetch-routes") for n, part in parts)
+    if terminal.format == "jsonl":
+        return as_json_lines(snapshot_envelope(part, () if n else findings) for n, part in enumerate(snapshot.parts()))
+    write = as_json if terminal.format == "json" else as_yaml
+    return write(snapshot_envelope(snapshot, findings))

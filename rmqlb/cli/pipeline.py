@@ -45,7 +45,7 @@ class WarehouseOptions(Options):
 
 
 class FleetOptions(StrategyOptions):
-    strategy: Texts = _fleet("STRATEGY", "Allocation strategy to compare with the present one; repeatable.")
+    strategy: Texts = _fleet("STRATEGY", "Allocation strategy to compare with the current one; repeatable.")
     policy: Text = _fleet("-p FILE", "Policy file with rules and waivers for all clusters.")
     expect: Text = _fleet("FILE", "File of clusters that must report, one name per line.")
 
@@ -56,10 +56,11 @@ class ReportOptions(Options):
 
 class IngestOptions(Options):
     cluster: Text = own(
-        "NAME", "Cluster of the files. Default: cluster=NAME in the path, otherwise the cluster of its brokers."
+        "NAME",
+        "Cluster that the files belong to. Default: cluster=NAME in the path, otherwise the cluster of its brokers.",
     )
     keep: Text = _warehouse(
-        "DAYS", "Age from which nights are dropped, such as 90d. The last night of each cluster stays."
+        "DAYS", "Drop nights that are older than this, such as 90d. The last night of each cluster stays."
     )
 
 
@@ -71,9 +72,9 @@ def ingest(paths: Paths, read: IngestOptions, where: WarehouseOptions, output: O
     """Read snapshots into the tables snapshots, groups, queues and quarantine.
 
     A path is a file, a folder, a pattern or a URI with rmqlb snapshots (JSON, YAML, JSON lines, gzip). The folder
-    `cluster=NAME/date=YYYY-MM-DD` sets the cluster and the night of its files; several routes and answers in it make
-    one snapshot. Files already ingested are recognized by name, size and time. Unreadable input goes to quarantine,
-    with the reason.
+    `cluster=NAME/date=YYYY-MM-DD` sets the cluster and the night of its files; several routes and saved
+    responses in that folder make one snapshot. rmqlb recognises files already ingested by name, size and time.
+    Unreadable input goes to quarantine, with the reason.
 
     Examples:
       rmqlb pipeline ingest -w warehouse snapshots/
@@ -86,10 +87,10 @@ def ingest(paths: Paths, read: IngestOptions, where: WarehouseOptions, output: O
 
 @command
 def judge(fleet: FleetOptions, where: WarehouseOptions, output: OutputOptions) -> None:
-    """Compute assignments, figures, findings, losses and changes for the nights with new snapshots.
+    """Compute assignments, figures, findings, failures and changes for the nights with new snapshots.
 
-    Each group is judged under its current strategy. With other options than before, the last night is judged again;
-    --force judges every night.
+    Each group is judged under its current strategy. If the options differ from those of the last run, the last night is
+    judged again. --force judges every night again.
 
     Examples:
       rmqlb pipeline judge -w warehouse

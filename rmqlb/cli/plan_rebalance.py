@@ -4,10 +4,8 @@ from rmqlb.cli.common.declare import Text, Texts, about, command, written
 from rmqlb.cli.common.group_options import ChangeOptions
 from rmqlb.cli.common.options import GroupsOptions, OutputOptions, PopOptions, SourceOptions
 from rmqlb.cli.common.output_files import PageOptions
-from rmqlb.cli.common.reading import Reader, ask
 from rmqlb.cli.common.set_option import setting
-from rmqlb.cli.common.show_or_watch import WatchOptions, show_verb
-from rmqlb.cli.common.terminal import Terminal
+from rmqlb.cli.common.show_or_watch import WatchOptions, answer
 from rmqlb.errors import UsageError
 
 if TYPE_CHECKING:
@@ -19,12 +17,12 @@ class PlanOptions(PageOptions, ChangeOptions, PopOptions, GroupsOptions):
     strategy: Texts = about(
         "STRATEGY|all",
         "Allocation strategy, or FILE.py:NAME. FILE.py is run; repeatable, to compare; default: as "
-        "consumers report or show.",
+        "consumers report, or as their queues show.",
     )
     rates: Texts = setting("rate")
     rates_since: Text = setting("earlier", stdin="-")
     consume_time: str = setting("consume-time")
-    consume_threads: int = setting("consume-threads")
+    consume_threads: int | None = setting("consume-threads")
     fail_on: Texts = written("CONDITION", "Exit 3 if a condition holds: 'idle>0', 'moved>50%'; repeatable.")
     timeline: bool = written.flag("Also simulate the change and draw its timeline.", for_verb=False)
     changed: bool = written.flag("Show only queues that change.", for_verb=False)
@@ -45,21 +43,18 @@ def plan_rebalance(source: SourceOptions, options: PlanOptions, output: OutputOp
     Exit codes: 0 done, 2 usage, 3 a --fail-on condition is met, 4 group, topic or consumers are missing
     or a server did not answer, 5 endpoint unreachable.
     """
-    from rmqlb.verbs import plan_rebalance as verb
 
     def report(found: "RebalancePlan | PlanOfGroups") -> "Report":
         from rmqlb.views.plan_rebalance import plan_report
 
-        shown = plan_report(found, changed_only=options.changed, explained=options.explain)
+        shown = plan_report(found, changed_only=options.changed)
         return _with_timeline(shown, found, options) if options.timeline else shown
 
-    terminal = Terminal("plan-rebalance", output, more_formats=("jsonl",), files=options)
-    if options.timeline and terminal.writes_data_alone:
+    if options.timeline and output.output in ("json", "yaml") and not (output.section or options.files):
         hint = "for the data, run simulate-rebalance with the same changes"
-        raise UsageError(f"--timeline is a picture, and -o {terminal.format} has none", hint=hint)
-    planned = ask(verb.plan_rebalance, Reader(source, terminal), options)
+        raise UsageError(f"--timeline draws a picture, which -o {output.output} cannot show", hint=hint)
     hint = "leave the condition out to see the plan"
-    show_verb(planned, report, terminal, watching, verb="planning", unknown_hint=hint)
+    answer("plan-rebalance", report, source, options, output, watching, formats=("jsonl",), doing="planning", hint=hint)
 
 
 def _with_timeline(report: "Report", found: "RebalancePlan | PlanOfGroups", options: PlanOptions) -> "Report":
@@ -68,7 +63,6 @@ def _with_timeline(report: "Report", found: "RebalancePlan | PlanOfGroups", opti
 
     from rmqlb.model.plan import RebalancePlan
     from rmqlb.model.simulate_rebalance import RebalanceResult
-    from rmqlb.verbs.amounts import spacing
     from rmqlb.verbs.parse import texts_of
     from rmqlb.verbs.simulate_rebalance import simulate_rebalance
     from rmqlb.views.lag import lag_section
@@ -77,14 +71,12 @@ def _with_timeline(report: "Report", found: "RebalancePlan | PlanOfGroups", opti
 
     names = texts_of(options.strategy)
     compares = len(names) > 1 or any(name.lower() == "all" for name in names)
-    others = ["pop_share", "explain", "fail_on", "strategy"]
-    if options.rates_since == "-" or spacing(options.rates_since) is not None:
-        others.append("rates_since")  # stdin is read, or both samples are taken
+    others = ["pop_share", "explain", "fail_on", "strategy", "rates_since"]
     arguments = {name: value for name, value in options.arguments().items() if name not in others}
-    strategy = None if compares else next(iter(names), None)
-    simulated = simulate_rebalance(found.meta.snapshot, strategy=strategy, **arguments)
+    arguments |= {"strategy": None if compares else next(iter(names), None), "rates_since": found.meta.made_from}
+    simulated = simulate_rebalance(found.meta.snapshot, **arguments)
     if not isinstance(simulated, RebalanceResult):
-        raise UsageError("--timeline needs one group", hint="name one with --group", code="which-group")
+        raise UsageError("--timeline needs one group", hint="name a group with --group", code="which-group")
     if not isinstance(found, RebalancePlan) or found.convergence is None:
         report = replace(report, facts=(*report.facts, *group_facts(simulated)[:1]))
     letters = ", ".join(f"{letter} {name}" for name, letter in consumer_labels(simulated.client_ids).items())

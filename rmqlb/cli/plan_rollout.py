@@ -3,9 +3,7 @@ from typing import Any
 from rmqlb.cli.common.declare import Panel, Text, Texts, command, written
 from rmqlb.cli.common.group_options import RATE_HINT, MemberOptions
 from rmqlb.cli.common.options import OneGroupOptions, OutputOptions, SourceOptions
-from rmqlb.cli.common.reading import Reader, ask
-from rmqlb.cli.common.show_or_watch import show_verb
-from rmqlb.cli.common.terminal import Terminal
+from rmqlb.cli.common.show_or_watch import answer
 
 _rollout = Panel("Rollout")
 
@@ -16,9 +14,7 @@ class RolloutOptions(MemberOptions, OneGroupOptions):
     down: str = _rollout("TIME", "Downtime of each consumer.", "15s")
     pauses: str = _rollout("--pause TIME,…", "Pauses to try between two stops.", "10s,30s,60s")
     at_once: str = _rollout("N,…", "Batch sizes to try: consumers stopped at once.", "1")
-    order: Text = _rollout(
-        "ID,ID,…", "Restart order to try in addition to others. It lists all consumers that restart."
-    )
+    order: Text = _rollout("ID,ID,…", "Additional restart order to try. It lists all consumers that restart.")
     ids: Text = _rollout(
         "new|same", "Client IDs after a restart; default: new. Applies to IDs of the form host@pid#time."
     )
@@ -43,9 +39,4 @@ def plan_rollout(source: SourceOptions, options: RolloutOptions, output: OutputO
     Exit codes: 0 done, 2 usage, 3 a --fail-on condition is met, 4 group, topic or consumers are missing,
     5 endpoint unreachable.
     """
-    from rmqlb.verbs import plan_rollout as verb
-    from rmqlb.views.plan_rollout import rollout_report
-
-    terminal = Terminal("plan-rollout", output)
-    planned = ask(verb.plan_rollout, Reader(source, terminal), options)
-    show_verb(planned, rollout_report, terminal, verb="simulating", unknown_hint=RATE_HINT)
+    answer("plan-rollout", "rollout_report", source, options, output, doing="simulating", hint=RATE_HINT)

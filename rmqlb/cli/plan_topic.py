@@ -4,9 +4,8 @@ import typer
 
 from rmqlb.cli.common.declare import Panel, Text, Texts, about, command, own
 from rmqlb.cli.common.options import OutputOptions, SourceOptions, StrategyOptions
-from rmqlb.cli.common.reading import Reader, ask, keys_in
-from rmqlb.cli.common.show_or_watch import show_verb
-from rmqlb.cli.common.terminal import Terminal
+from rmqlb.cli.common.reading import keys_in
+from rmqlb.cli.common.show_or_watch import answer
 from rmqlb.cli.exit_codes import ExitCode
 
 _change, _keys = Panel("Changes"), Panel("Keys")
@@ -70,12 +69,7 @@ def plan_topic(source: SourceOptions, options: TopicOptions, output: OutputOptio
     Exit codes: 0 done, 2 usage, 3 the step of --check-step must wait, 4 the topic does not exist or the state of the
     step is unknown, 5 endpoint unreachable.
     """
-    from rmqlb.verbs import plan_topic as verb
-    from rmqlb.views.plan_topic import topic_plan_report
-
-    terminal = Terminal("plan-topic", output)
-    reader, path = Reader(source, terminal), options.keys
-    planned = ask(verb.plan_topic, reader, options, keys=None if path is None else keys_in(path, source.max_size))
-    plan = show_verb(planned, topic_plan_report, terminal, verb="planning")
+    keys = None if options.keys is None else keys_in(options.keys, source.max_size)
+    plan = answer("plan-topic", "topic_plan_report", source, options, output, doing="planning", keys=keys)
     if plan.checked is not None and not plan.checked.holds:
         raise typer.Exit(ExitCode.CONDITION)

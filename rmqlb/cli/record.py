@@ -18,8 +18,8 @@ class RecordOptions(PictureOptions, StrategyOptions):
     every: Text = about("TIME", "Time between samples; at least 1s; default: 1s.")
     until: Text = about(
         "converged|TIME",
-        "Stop when converged, after a time, or at a moment. With converged, the group must have changed; a time is "
-        "90s, a moment 2026-11-22T16:00:00Z.",
+        "Stop when converged, after a duration, or at a point in time. With converged, the group must have changed "
+        "first; a duration is 90s, a point in time 2026-11-22T16:00:00Z.",
     )
     for_: Text = about("TIME", "Duration of the recording; default: 10m. With --until, it may end earlier.")
     event_at: Text = about(
@@ -44,11 +44,12 @@ def record(source: SourceOptions, options: RecordOptions, output: OutputOptions)
       rmqlb record --replay examples/recording.json
       rmqlb record --replay examples/recording.json --section changes --fail-on 'unassigned>0'
 
-    rmqlb takes a sample every second, or at the interval of --every. A change of owner happened between the request of
-    the last sample with the old owner and the last response of the first sample with the new owner. Each gap therefore
-    has a shortest and a longest possible length. If a consumer does not answer, the owners of its queues are unknown.
-    If a sample fails, all owners are unknown at that time. The recording continues in both cases. Ctrl-C ends the
-    recording with exit code 0 and shows the samples so far. With -o jsonl, each change is written when it is observed.
+    rmqlb takes a sample every second, or at the interval of --every. The exact time of an owner change is unknown: it
+    is after the request of the last sample with the old owner, and before the last response of the first sample with
+    the new owner. Each gap therefore has a shortest and a longest possible length. If a consumer does not answer, the
+    owners of its queues are unknown. If a sample fails, all owners are unknown at that time. The recording continues in
+    both cases. Ctrl-C ends the recording with exit code 0 and shows the samples so far. With -o jsonl, each change is
+    written when it is observed.
 
     A group has converged when each queue has one owner, and two samples show the owner that the reported strategy
     predicts. If no owner can be predicted, the owner must stay the same for 25 s. --until converged waits for a first
@@ -122,7 +123,7 @@ def _recorder(source: SourceOptions, chosen: RecordOptions, terminal: Terminal) 
         raise UsageError(f"{source.source} is not a running cluster: nothing changes there", hint=hint)
     reader, name = Reader(source, terminal), chosen.group
     if not name:
-        raise UsageError("which group?", hint="name one with --group", code="which-group")
+        raise UsageError("which group?", hint="name a group with --group", code="which-group")
     named, topics = select(name), tuple(dict.fromkeys(chosen.topic or ()))
     if named.several:
         name = named.only(reader.fetch(Wanted(several=named.names, owners=False))) or name
@@ -141,7 +142,7 @@ def _schedule(chosen: RecordOptions) -> "Schedule":
     text, until = chosen.every or "1s", chosen.until
     every_s, for_s = seconds(text, "--every"), seconds(chosen.for_ or "10m", "--for")
     if every_s < LEAST_S:
-        hint = "pass 1s or more: consumers answer on the threads that also serve their brokers"
+        hint = "pass 1s or more: consumers answer on the threads that also serve brokers"
         raise UsageError(f"--every {text}: shorter than 1s", hint=hint)
     if until is not None and "T" in until:
         return Schedule(every_s, until_converged=False, for_s=for_s, at_ms=moment_ms(until, "--until"))
@@ -149,7 +150,7 @@ def _schedule(chosen: RecordOptions) -> "Schedule":
         try:
             until_s = seconds(until, "--until")
         except UsageError as error:
-            error.hint = "write converged, a time as 90s, or a moment as 2026-11-22T16:00:00Z"
+            error.hint = "write converged, a duration such as 90s, or a point in time such as 2026-11-22T16:00:00Z"
             raise
         for_s = min(until_s, for_s) if chosen.for_ else until_s
     return Schedule(every_s, until == "converged", for_s, at_ms=None)

@@ -1,11 +1,10 @@
 """What each command prints: its results as JSON, the tables of `--section`, and the figures of `--fail-on`."""
 
 from collections.abc import Iterable, Mapping
-from importlib import import_module
 
 from rmqlb.errors import UsageError
 from rmqlb.model.snapshot import suggestion
-from rmqlb.views.envelope import Kind, PrintedResult
+from rmqlb.views.envelope import Kind, PrintedResult, imported
 
 
 def _result(name: str, commands: str, struct: str, kind: Kind = "data") -> PrintedResult:
@@ -57,7 +56,7 @@ RESULTS = (
     _result("explanations", "explain", "views.explanations.Explanations"),
     _result("error", "", "views.envelope.ErrorDocument", "whole"),
 )
-"""In the order of the commands; what a command prints as a whole stands before what it prints otherwise."""
+"""In the order of the commands; what a command prints as a whole comes before what it prints otherwise."""
 PANELS: Mapping[str, tuple[str, ...]] = {
     "Look": ("show-groups", "show-consumers", "show-owners", "show-route", "fetch-routes"),
     "Explain": ("diagnose", "diff", "explain"),
@@ -95,7 +94,7 @@ def result_names() -> list[str]:
 
 SECTIONS: Mapping[str, tuple[str, ...]] = {
     "show-groups": ("groups", "findings"),
-    "show-consumers": ("consumers", "groups"),
+    "show-consumers": ("consumers", "queues", "groups"),
     "show-route": ("brokers", "queues"),
     "show-owners": ("owners", "mismatches", "pop", "offsets", "groups", "queues", "reasons", "consumers", "summary"),
     "diagnose": ("groups", "findings", "rules", "evidence", "queues"),
@@ -172,6 +171,5 @@ def figures_of(command: str) -> tuple[str, ...]:
     """The figures of a command's `--fail-on`; a figure that takes a name in brackets ends in `[`."""
     if command not in _FIGURES:
         return ()
-    module, _, name = _FIGURES[command].rpartition(".")
-    figures = getattr(import_module(f"rmqlb.{module}"), name)
+    figures = imported(_FIGURES[command])
     return (*figures.names, *(f"{each}[" for each in figures.of_subject))

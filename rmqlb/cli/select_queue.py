@@ -2,7 +2,7 @@ from typing import get_args
 
 from rmqlb.cli.common.declare import Options, Panel, Text, Texts, about, command, own
 from rmqlb.cli.common.options import OutputOptions, SourceOptions
-from rmqlb.cli.common.reading import fetch, keys_in
+from rmqlb.cli.common.reading import Reader, keys_in
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.errors import UsageError
 from rmqlb.model.snapshot import Wanted
@@ -26,10 +26,10 @@ class KeyOptions(Options):
     )
     add_broker: Texts = _change(
         "NAME[:READ[:WRITE]]",
-        "Broker to add to the route, in last place. Queue counts default to those of the other brokers.",
+        "Broker to add at the end of the route. Queue counts default to those of the other brokers.",
     )
     remove_broker: Texts = _change("NAME", "Broker to remove from the route.")
-    write_queues: Texts = _change("[BROKER=]N", "Write queues of each broker or of BROKER.")
+    write_queues: Texts = _change("[BROKER=]N", "Write queues per broker, or of BROKER only.")
 
 
 @command(without=("proxy",))
@@ -45,7 +45,7 @@ def select_queue(source: SourceOptions, chosen: KeyOptions, output: OutputOption
     """
     from rmqlb.engine.plan.changes import Changes, change_routes, describe
     from rmqlb.engine.send.findings import keyed_findings
-    from rmqlb.engine.send.sdk import sdks_of
+    from rmqlb.engine.send.profile import sdks_of
     from rmqlb.engine.send.select_queue import key_queues
     from rmqlb.engine.source_findings import sighting_findings, source_findings
     from rmqlb.model.send_scenario import ProxyMode
@@ -60,7 +60,7 @@ def select_queue(source: SourceOptions, chosen: KeyOptions, output: OutputOption
     added = tuple(values.new_broker(text, f"--add-broker {text}") for text in chosen.add_broker or ())
     counts = values.queue_counts(chosen.write_queues or (), "--write-queues")
     changes = Changes(add_brokers=added, remove_brokers=tuple(chosen.remove_broker or ()), write_queues=counts)
-    snapshot = fetch(source, Wanted((topic,), groups=False), terminal)
+    snapshot = Reader(source, terminal).fetch(Wanted((topic,), groups=False))
     route = snapshot.route(topic)
     after = change_routes([route], changes)[0] if changes.touches_route else None
     found = key_queues(route, texts, sdks, mode, after=after, changes=describe(changes))
@@ -72,9 +72,9 @@ def select_queue(source: SourceOptions, chosen: KeyOptions, output: OutputOption
 def _keys(chosen: KeyOptions, max_size: str) -> list[str]:
     found = list(chosen.key or ())
     if any(not key.strip() for key in found):
-        raise UsageError("--key: the key is empty", hint="messages without a key go round all queues")
+        raise UsageError("--key: the key is empty", hint="messages without a key go to all queues in turn")
     if chosen.keys is not None:
         found += keys_in(chosen.keys, max_size)
     if not found:
-        raise UsageError("you gave no key", hint="name keys with --key, or a file with one key per line: --keys")
+        raise UsageError("you gave no key", hint="pass keys with --key, or a file with one key per line with --keys")
     return list(dict.fromkeys(found))

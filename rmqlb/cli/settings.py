@@ -134,7 +134,9 @@ def _source(line: click.Context, source: Setting | None, chosen: Setting | None)
 
 
 def named_twice() -> UsageError:
-    return UsageError("--namesrv-addr and --source both name the source", hint="give one of them", code="given-twice")
+    return UsageError(
+        "--namesrv-addr and --source both name the source", hint="pass only one of them", code="given-twice"
+    )
 
 
 def _context_as_source(given: dict[str, Setting | None], config: ConfigFile) -> Setting | None:
@@ -224,8 +226,8 @@ def user_file_path() -> str:
     """The path of the user's file, there or not (raises UsageError when nothing says where it would be)."""
     path = _user_file()
     if path is None:
-        problem = "there is no place for a configuration: neither XDG_CONFIG_HOME nor HOME is an absolute path"
-        hint = "set HOME, or XDG_CONFIG_HOME to the folder that holds rmqlb/config.yaml"
+        problem = "no folder for the configuration: neither XDG_CONFIG_HOME nor HOME is an absolute path"
+        hint = "set HOME, or set XDG_CONFIG_HOME to the folder that contains rmqlb/config.yaml"
         raise UsageError(problem, hint=hint, code="no-home")
     return path
 
@@ -290,7 +292,7 @@ def check_value(key: str, value: Value, where: str) -> None:
 def _check_secret(value: str, where: str) -> None:
     place = secret_place(value, where)
     if place.kind == "file" and not (os.path.isabs(place.name) or place.name.startswith("~/")):
-        raise UsageError(f"{where}: a secret's file has an absolute path, or one that begins with ~/")
+        raise UsageError(f"{where}: the path of a secret's file must be absolute or begin with ~/")
 
 
 def _check_addresses(key: str, texts: tuple[str, ...], where: str) -> None:

@@ -1,7 +1,7 @@
 """What there is: groups, their consumers, the owners of their queues, and routes."""
 
-from functools import partial
 from itertools import filterfalse
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -16,8 +16,8 @@ from rmqlb.cli.common.options import (
     StrategyOptions,
 )
 from rmqlb.cli.common.output_files import PageOptions
-from rmqlb.cli.common.reading import Reader, ask, earlier_files
-from rmqlb.cli.common.show_or_watch import WatchOptions, show, show_verb
+from rmqlb.cli.common.reading import Reader
+from rmqlb.cli.common.show_or_watch import WatchOptions, answer, show
 from rmqlb.cli.common.terminal import SnapshotView, Terminal
 from rmqlb.engine.source_findings import source_findings
 from rmqlb.errors import DataError
@@ -50,21 +50,15 @@ def show_groups(
       rmqlb show-groups -s examples/faults.json --earlier examples/faults-before.json -o wide
 
     A group is broken if a queue has no owner or two owners, or if a finding is an error. A group is lagging if its lag
-    is above --max-lag, or if a finding is a warning. With --earlier, a group is also lagging if its lag is never gone
-    at the present rates. A group is unknown if its owners are unknown, as in POP mode, and offline if it has no
+    is above --max-lag, or if a finding is a warning. With --earlier, a group is also lagging if its lag does not
+    drain at the current rates. A group is unknown if its owners are unknown, as in POP mode, and offline if it has no
     consumer. Otherwise, the group is in order.
 
     Exit codes: 0 done, 2 usage, 3 a --fail-on condition is met, 4 a name or pattern matches no group, a figure of
     --fail-on is unknown, or a server did not answer, 5 endpoint unreachable.
     """
-    from rmqlb.verbs import show_groups as verb
-    from rmqlb.views.show_groups import groups_report
-
-    terminal = Terminal("show-groups", output, more_formats=("jsonl", "prometheus"), files=options)
-    reader = Reader(source, terminal)
-    found = ask(verb.show_groups, reader, options, earlier=earlier_files(options.earlier or (), reader))
-    hint = "leave the condition out to see the groups"
-    show_verb(found, groups_report, terminal, watching, verb="judging", unknown_hint=hint)
+    report, formats, hint = "groups_report", ("jsonl", "prometheus"), "leave the condition out to see the groups"
+    answer("show-groups", report, source, options, output, watching, formats=formats, doing="judging", hint=hint)
 
 
 class ConsumersOptions(SomeGroups, LagOptions):
@@ -88,13 +82,8 @@ def show_consumers(
     Exit codes: 0 done, 2 usage, 4 the group does not exist or a server did not answer, 5 endpoint
     unreachable.
     """
-    from rmqlb.verbs import show_groups as verb
-    from rmqlb.views.show_groups import consumers_report
-
-    terminal = Terminal("show-consumers", output, more_formats=("jsonl",))
-    reader = Reader(source, terminal)
-    found = ask(verb.show_consumers, reader, options, earlier=earlier_files(options.earlier or (), reader))
-    show_verb(found, consumers_report, terminal, watching, verb="judging")
+    how: dict[str, Any] = {"module": "show_groups", "formats": ("jsonl",), "doing": "judging"}
+    answer("show-consumers", "consumers_report", source, options, output, watching, **how)
 
 
 class OwnersOptions(PopOptions, GroupsOptions):
@@ -116,12 +105,8 @@ def show_owners(source: SourceOptions, options: OwnersOptions, output: OutputOpt
     Exit codes: 0 done, 2 usage, 4 group, topic or consumers are missing or a server did not
     answer, 5 endpoint unreachable.
     """
-    from rmqlb.verbs import show_owners as verb
-    from rmqlb.views.show_owners import owners_report
-
-    terminal = Terminal("show-owners", output, more_formats=("jsonl", "prometheus"))
-    found = ask(verb.show_owners, Reader(source, terminal), options)
-    show_verb(found, partial(owners_report, explained=options.explain), terminal, watching, verb="predicting")
+    formats = ("jsonl", "prometheus")
+    answer("show-owners", "owners_report", source, options, output, watching, formats=formats, doing="predicting")
 
 
 class RouteOptions(Options):
@@ -154,7 +139,7 @@ def show_route(source: SourceOptions, output: OutputOptions, watching: WatchOpti
         own = sum(map(is_system_topic, snapshot.routes))
         names = wanted.topics or sorted(filterfalse(is_system_topic, snapshot.routes))
         if not names:
-            raise DataError(f"no route is in {snapshot.endpoint}", code="topic-not-found")
+            raise DataError(f"{snapshot.endpoint} has no route", code="topic-not-found")
         findings = [finding for name in names for finding in route_findings(snapshot.route(name))]
         findings += (finding for name in names for finding in sighting_findings(snapshot.routes[name]))
         report = route_report([snapshot.routes[name] for name in names])

@@ -7,25 +7,16 @@ from rmqlb.cli.common.declare import Panel, Text, Texts, about, command, own, wr
 from rmqlb.cli.common.group_options import RATE_HINT, ChangeOptions, MemberOptions
 from rmqlb.cli.common.options import GroupsOptions, OutputOptions, SourceOptions
 from rmqlb.cli.common.output_files import PictureOptions
-from rmqlb.cli.common.reading import Reader, ask
+from rmqlb.cli.common.reading import Reader
 from rmqlb.cli.common.send_options import SendOptions
 from rmqlb.cli.common.set_option import SettingsOptions, setting
-from rmqlb.cli.common.show_or_watch import show_verb
+from rmqlb.cli.common.show_or_watch import answer, show_verb
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.errors import UsageError
-from rmqlb.model.simulate_receive import (
-    MOST_BATCH,
-    MOST_LOOPS,
-    MOST_PERCENT,
-    MOST_RECEIVE_TRIALS,
-    MOST_RECEIVED,
-    MOST_RECEIVERS,
-    Crash,
-    ReceiveClient,
-    ReceiveScenario,
-)
+from rmqlb.model import simulate_receive as model
+from rmqlb.model.simulate_receive import ReceiveScenario
 
-_CLIENTS: tuple[ReceiveClient, ...] = get_args(ReceiveClient)
+_CLIENTS: tuple[model.ReceiveClient, ...] = get_args(model.ReceiveClient)
 
 _happens = Panel("Events")
 
@@ -35,12 +26,12 @@ class RebalanceOptions(PictureOptions, ChangeOptions, MemberOptions, GroupsOptio
     events: Texts = _happens(
         "--event 'VERB WHO@TIME'", "Event such as 'leave ID@30s', or @FILE; repeatable. FILE has one event per line."
     )
-    trials: Text = _happens("N", "Number of simulations with other clock phases. They give p50, p95 and max.")
+    trials: Text = _happens("N", "Number of simulations with varied clock phases. They give p50, p95 and max.")
     duration: Text = setting("for")
     all_new: bool = setting("all-new")
     broadcasting: bool = setting("broadcasting")
     change_at: str = setting("change-at")
-    consume_threads: int = setting("consume-threads")
+    consume_threads: int | None = setting("consume-threads")
     trial: str = setting("trial")
     fail_on: Texts = written(
         "CONDITION", "Exit 3 if a condition holds: 'longest-gap-ms>5000'. With --trials, p95 decides; repeatable."
@@ -68,7 +59,7 @@ def simulate_rebalance(source: SourceOptions, options: RebalanceOptions, output:
       join ID@T[, strategy S], join N@T with placeholder IDs
       leave ID@T, crash ID@T, host-loss ID@T, pull-stall ID@T
       freeze ID@T or ID@T-T: a stopped process, a long GC pause
-      broker-down NAME@T or NAME@T-T[, with slaves], the same for broker-loss
+      broker-down or broker-loss NAME@T or NAME@T-T[, with slaves]
       restart-broker NAME@T, down TIME[, with slaves]
       broker-up NAME@T, or NAME[:READ[:WRITE]]@T for a new broker
       route-change [TOPIC:][BROKER=]READ[/WRITE]@T, in queues per broker
@@ -82,24 +73,14 @@ def simulate_rebalance(source: SourceOptions, options: RebalanceOptions, output:
     Exit codes: 0 done, 2 usage, 3 a --fail-on condition is met, 4 group, topic or consumers are missing,
     5 endpoint unreachable.
     """
-    from rmqlb.cli.common.show_or_watch import conditions_of, judge, require_known
-    from rmqlb.verbs import simulate_rebalance as verb
     from rmqlb.verbs.selection import select
-    from rmqlb.views.simulate_rebalance import rebalance_report
 
-    terminal = Terminal("simulate-rebalance", output, files=options)
     if options.svg is not None and select(options.group).several:
-        raise UsageError("--svg needs one group", hint="name one with --group", code="which-group")
-    simulated = ask(verb.simulate_rebalance, Reader(source, terminal), options)
-    with terminal.progress(verb="simulating") as progress:
-        found = simulated(progress=progress)
-    tried = conditions_of(found)
-    require_known(tried, RATE_HINT)
-    terminal.show(rebalance_report(found), found.meta.snapshot, found.meta.findings)
-    judge(tried, terminal)
+        raise UsageError("--svg needs one group", hint="name a group with --group", code="which-group")
+    answer("simulate-rebalance", "rebalance_report", source, options, output, doing="simulating", hint=RATE_HINT)
 
 
-_SIMPLE = "leave it out, or --type simple"
+_SIMPLE = "leave it out, or pass --type simple"
 
 
 _group, _arrivals, _failing = map(Panel, ("Consumers", "Messages", "Failures"))
@@ -133,14 +114,14 @@ class ReceiveOptions(SettingsOptions):
     round_trip: str = _group("TIME", "Round-trip time of a request.", "1ms")
     rate: Texts = _arrivals(
         "[BROKER[:QUEUE]=]R",
-        "Messages per second in all, per broker or queue. Default: rare enough for each to find all receives "
-        "idle; 10 per second while something fails; repeatable.",
+        "Messages per second: in total, per broker or per queue. Default: so few that each message finds all receives "
+        "idle; with failures, 10 per second; repeatable.",
     )
     messages: Text = _arrivals("N", "Number of messages to measure; default: as many as fit --for, or 1000.")
     for_: Text = _arrivals(
         "TIME",
-        "Duration of the simulation. Later messages are not measured; default while something fails: until 5 minutes "
-        "after the last failure.",
+        "Duration of the simulation. Later messages are not measured; default with failures: until 5 minutes after the "
+        "last failure.",
     )
     seed: int = setting("seed")
     fail: Texts = _failing(
@@ -148,9 +129,9 @@ class ReceiveOptions(SettingsOptions):
         "Failing broker or pattern; repeatable. KIND is refused (the default) or timeout.",
     )
     nameserver_notices: Text = setting("nameserver-notices")
-    crash: Texts = _failing("N@TIME", "Crash of consumer N (from 1) at TIME; repeatable.")
-    target_wait: Text = _arrivals("TIME", "Find the number of parallel receives that keeps every wait within TIME.")
-    trials: Text = _arrivals("N", "Number of simulations with other random numbers.")
+    crash: Texts = _failing("N@TIME", "Crash consumer N (from 1) at TIME; repeatable.")
+    target_wait: Text = _arrivals("TIME", "Find how many receives keep waits within TIME.")
+    trials: Text = _arrivals("N", "Number of simulations with new random numbers.")
     trace: bool = written.flag("List every message.")
     fail_on: Texts = written("CONDITION", "Exit 3 if a condition holds: 'wait-p95[broker-b]>5s'; repeatable.")
     topic: Text = own("-t TOPIC", "Topic to receive from.", positional="TOPIC")
@@ -163,9 +144,9 @@ class ReceiveOptions(SettingsOptions):
         simple_only = {"--loops ": self.loops, "--await ": self.await_, "--set error-pause=": self.error_pause}
         for option, text in simple_only.items():
             if client != "simple" and text not in (None, "0s"):
-                raise UsageError(f"{option}{text}: only a SimpleConsumer has it", hint=_SIMPLE)
+                raise UsageError(f"{option}{text}: only a SimpleConsumer has this setting", hint=_SIMPLE)
         if client == "push" and self.invisible is not None:
-            problem = f"--invisible {self.invisible}: the Proxy sets and renews it for a PushConsumer"
+            problem = f"--invisible {self.invisible}: for a PushConsumer, the Proxy sets and renews the invisible time"
             raise UsageError(problem, hint=_SIMPLE)
         if self.nameserver_notices is not None and self.nameserver_notices.lower() != "never":
             read_setting(
@@ -173,16 +154,16 @@ class ReceiveOptions(SettingsOptions):
             )  # wrong without a failure too
         return ReceiveScenario(
             client=client,
-            consumers=count(self.consumers, "--consumers", most=MOST_RECEIVERS),
-            loops=count(self.loops or "1", "--loops", most=MOST_LOOPS),
+            consumers=count(self.consumers, "--consumers", most=model.MOST_RECEIVERS),
+            loops=count(self.loops or "1", "--loops", most=model.MOST_LOOPS),
             await_us=given(duration_us, self.await_, "--await") or usual.await_us,
             invisible_us=given(duration_us, self.invisible, "--invisible") or usual.invisible_us,
-            batch=count(self.batch, "--batch", most=MOST_BATCH),
+            batch=count(self.batch, "--batch", most=model.MOST_BATCH),
             fifo=self.orderly,
             consume_us=duration_us(self.consume_time, "--consume-time", zero=True),
             error_pause_us=read_setting("error-pause", duration_us, self.error_pause, zero=True),
             round_trip_us=duration_us(self.round_trip, "--round-trip", zero=True),
-            messages=given(count, self.messages, "--messages", MOST_RECEIVED),
+            messages=given(count, self.messages, "--messages", model.MOST_RECEIVED),
             duration_us=given(duration_us, self.for_, "--for"),
             crashes=self._crashes(),
             seed=self.seed,
@@ -195,9 +176,9 @@ class ReceiveOptions(SettingsOptions):
     def _percent(name: str, text: str | None) -> int | None:
         from rmqlb.verbs.amounts import count, read_setting
 
-        return None if text is None else read_setting(name, count, text, MOST_PERCENT, 0)
+        return None if text is None else read_setting(name, count, text, model.MOST_PERCENT, 0)
 
-    def _crashes(self) -> tuple[Crash, ...]:
+    def _crashes(self) -> tuple[model.Crash, ...]:
         from rmqlb.verbs.amounts import count, duration_us
         from rmqlb.verbs.parse import must_differ
 
@@ -206,15 +187,15 @@ class ReceiveOptions(SettingsOptions):
             number, at, time = text.partition("@")
             if not at:
                 raise UsageError(f"--crash {text}: expected N@TIME, as in 1@30s")
-            consumer = count(number, f"--crash {text}: consumer", most=MOST_RECEIVERS)
-            found.append(Crash(consumer, duration_us(time, f"--crash {text}:", zero=True)))
+            consumer = count(number, f"--crash {text}: consumer", most=model.MOST_RECEIVERS)
+            found.append(model.Crash(consumer, duration_us(time, f"--crash {text}:", zero=True)))
         must_differ(self.crash or (), [crash.consumer for crash in found], "--crash")
         return tuple(found)
 
 
 @command
 def simulate_receive(source: SourceOptions, options: ReceiveOptions, output: OutputOptions) -> None:
-    """Simulate the wait of messages for consumers that receive: gRPC clients of a Proxy, and POP.
+    """Simulate how long messages wait for gRPC and POP consumers.
 
     Examples:
       rmqlb simulate-receive -s examples/cluster.json --topic OrderEvents --target-wait 1s
@@ -228,7 +209,6 @@ def simulate_receive(source: SourceOptions, options: ReceiveOptions, output: Out
     from rmqlb.cli.common import producer_values
     from rmqlb.verbs import simulate_receive as verb
     from rmqlb.verbs.amounts import count, duration_us, given
-    from rmqlb.views.simulate_receive import receive_report
 
     terminal = Terminal("simulate-receive", output)
     if options.broker and source.source is not None and source.active_context is None:
@@ -242,12 +222,12 @@ def simulate_receive(source: SourceOptions, options: ReceiveOptions, output: Out
         rates=options.rate or (),
         failures=lambda brokers, name: producer_values.failures(options.fail or (), brokers, name, notices),
         target_us=given(duration_us, options.target_wait, "--target-wait"),
-        trials=given(count, options.trials, "--trials", MOST_RECEIVE_TRIALS, 2),
+        trials=given(count, options.trials, "--trials", model.MOST_RECEIVE_TRIALS, 2),
         trace=options.trace or "messages" in (output.section or ()),
         fail_on=options.fail_on or (),
     )
-    hint = "no message is received: use the figure left"
-    show_verb(simulated, receive_report, terminal, verb="simulating", unknown_hint=hint)
+    hint = "no message was received: use the figure left"
+    show_verb(simulated, "simulate_receive.receive_report", terminal, doing="simulating", hint=hint)
 
 
 @command(without=("proxy",))

@@ -1,16 +1,9 @@
 from typing import Any
 
 from rmqlb.cli.common.declare import Panel, Text, Texts, about, command, written
-from rmqlb.cli.common.options import (
-    OutputOptions,
-    RateOptions,
-    SomeGroupsOnTopics,
-    SourceOptions,
-)
-from rmqlb.cli.common.reading import Reader, ask
+from rmqlb.cli.common.options import OutputOptions, RateOptions, SomeGroupsOnTopics, SourceOptions
 from rmqlb.cli.common.set_option import SettingsOptions, setting
-from rmqlb.cli.common.show_or_watch import show_verb
-from rmqlb.cli.common.terminal import Terminal
+from rmqlb.cli.common.show_or_watch import answer
 from rmqlb.errors import UsageError
 from rmqlb.model.size_group import MOST_ID_TRIALS, MOST_QUEUES_PER_BROKER, MOST_SIZE, SizeLimits, SizeQuestion
 
@@ -44,10 +37,10 @@ class SizeOptions(SettingsOptions, RateOptions, SomeGroupsOnTopics):
     strategies: Texts = about(
         "--strategy STRATEGY|all",
         "Allocation strategy, or FILE.py:NAME. FILE.py is run; repeatable, to compare; default: as "
-        "consumers report or show.",
+        "consumers report, or as their queues show.",
     )
     consume_time: Text = _work("TIME", "Processing time per message; default: as reported.")
-    consume_threads: int = setting("consume-threads")
+    consume_threads: int | None = setting("consume-threads")
     orderly: bool = setting("orderly")
     id_sets: str = setting("id-sets")
     id_share: str = setting("id-share")
@@ -60,7 +53,7 @@ class SizeOptions(SettingsOptions, RateOptions, SomeGroupsOnTopics):
 
         sizes = given(span, self.sizes, "--sizes", MOST_SIZE)
         of_verb = ("group", "topics", "include_retry", "sdk", "strategies", "strategy_options", "fail_on")
-        names = (*of_verb, *RateOptions.fields)
+        names = (*of_verb, "consume_threads", *RateOptions.fields)
         return {name: value for name, value in super().arguments().items() if name in names} | {
             "question": self._question(sizes),
             "sizes": sizes,
@@ -105,7 +98,6 @@ class SizeOptions(SettingsOptions, RateOptions, SomeGroupsOnTopics):
                 share=read_setting("id-share", share, self.id_share),
             ),
             queues_per_broker=given(span, self.queues_per_broker, "--queues-per-broker", MOST_QUEUES_PER_BROKER),
-            threads=self.consume_threads,
             orderly=self.orderly,
             trials=read_setting("id-sets", count, self.id_sets, most=MOST_ID_TRIALS),
             seed=self.seed,
@@ -134,10 +126,5 @@ def size_group(source: SourceOptions, options: SizeOptions, output: OutputOption
     Exit codes: 0 done, 2 usage, 3 a --fail-on condition is met, 4 group, topic or rates are missing,
     5 endpoint unreachable.
     """
-    from rmqlb.verbs import size_group as verb
-    from rmqlb.views.size_group import size_report
-
-    terminal = Terminal("size-group", output)
-    sized = ask(verb.size_group, Reader(source, terminal), options)
-    hint = "no size satisfies all limits: use unsatisfied too"
-    show_verb(sized, size_report, terminal, verb="sizing", unknown_hint=hint)
+    hint = "no size satisfies all limits: add --fail-on unsatisfied"
+    answer("size-group", "size_report", source, options, output, doing="sizing", hint=hint)

@@ -1,11 +1,11 @@
 from collections.abc import Iterator
+from typing import Any
 
 import typer
 
 from rmqlb.cli.common.declare import Panel, Text, Texts, command, own
 from rmqlb.cli.common.options import OutputOptions, PolicyOptions, SourceOptions
-from rmqlb.cli.common.reading import Reader, ask
-from rmqlb.cli.common.show_or_watch import show_verb
+from rmqlb.cli.common.show_or_watch import answer
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.cli.exit_codes import ExitCode
 
@@ -48,24 +48,21 @@ def sweep_failures(source: SourceOptions, swept: SweepOptions, output: OutputOpt
       rmqlb sweep-failures -s examples/cluster.json --lose broker --lose zone --zones examples/zones.yaml
       rmqlb sweep-failures --print-policy
 
-    A case is one loss, or two losses at once. rmqlb tries all cases. A counterexample is a case that breaks a limit
-    while no smaller case does; it is listed with the command that shows it in full. The limits come from a policy, as
-    for rmqlb check.
+    A case is one loss, or two losses at once. rmqlb tries all cases. A counterexample is a case that breaks a limit,
+    unless a single loss of the case already breaks it. Each counterexample is listed with the command that shows it in
+    full. The limits come from a policy, as for rmqlb check.
 
     Exit codes: 0 done, 2 usage, 3 a --fail-on condition is met, 4 a name or pattern matches nothing, or no case could
     be judged, 5 endpoint unreachable.
     """
-    from rmqlb.verbs import sweep_failures as verb
-    from rmqlb.views.sweep_failures import sweep_report
+    from rmqlb.verbs.sweep_failures import BUILT_IN
 
-    terminal = Terminal("sweep-failures", output)
-    if (text := swept.printed_policy(verb.BUILT_IN)) is not None:
-        terminal.write(text)
+    if (text := swept.printed_policy(BUILT_IN)) is not None:
+        Terminal("sweep-failures", output).write(text)
         return
-    reader, words = Reader(source, terminal), tuple(_source_words(source))
-    trying = ask(verb.sweep_failures, reader, swept, source_words=words)
-    hint = "leave the condition out to see the result"
-    sweep = show_verb(trying, sweep_report, terminal, verb="sweeping", unknown_hint=hint)
+    hint, words = "leave the condition out to see the result", tuple(_source_words(source))
+    how: dict[str, Any] = {"doing": "sweeping", "hint": hint, "source_words": words}
+    sweep = answer("sweep-failures", "sweep_report", source, swept, output, **how)
     if sweep.nothing_judged:
         raise typer.Exit(ExitCode.DATA)
 

@@ -109,9 +109,10 @@ def _wrong(value: Any, hint: Any, path: str) -> _Wrong | None:
         close = close_names(value[:_SHOWN], parts) if isinstance(value, str) else None
         is_one = isinstance(value, str) and value in parts
         return None if is_one else (path, value, f"one of {', '.join(map(str, parts))}", close)
-    if expected := _needed(value, kind, hint, parts):
-        return path, value, expected, None
-    for step, part, inner in _parts_of(value, kind, parts):
+    found = _parts_of(value, kind, hint, parts)
+    if isinstance(found, str):
+        return path, value, found, None
+    for step, part, inner in found:
         if type(part) is inner and (inner is str or inner is int):
             continue
         if (wrong := _wrong(part, inner, path + step)) is not None:
@@ -119,27 +120,21 @@ def _wrong(value: Any, hint: Any, path: str) -> _Wrong | None:
     return None
 
 
-def _needed(value: object, kind: Any, hint: Any, parts: tuple[Any, ...]) -> str:
-    """The kind of value that is missing; empty if the value fits, its parts aside."""
+def _parts_of(value: Any, kind: Any, hint: Any, parts: tuple[Any, ...]) -> str | Iterable[tuple[str, Any, Any]]:
+    """The step to each part of the value, the part, and its annotation; or the kind of value that is needed."""
     if kind is Struct:
-        return "" if isinstance(value, hint) else hint.__name__
+        fields = ((f".{name}", getattr(value, name), inner) for name, inner in parts)
+        return fields if isinstance(value, hint) else str(hint.__name__)
     if kind is Mapping:
-        return "" if isinstance(value, Mapping) else "a mapping"
-    if kind in (AbstractSet, Iterable):
-        more, what = ((AbstractSet,), "set") if kind is AbstractSet else ((), "list")
-        return "" if isinstance(value, (list, tuple, *more)) else f"a {what} of {_word(parts[0])}"
-    return "" if _fits(value, kind) else _word(kind)
-
-
-def _parts_of(value: Any, kind: Any, parts: tuple[Any, ...]) -> Iterable[tuple[str, Any, Any]]:
-    """The step to each part of the value, the part, and its annotation."""
-    if kind is Struct:
-        return ((f".{name}", getattr(value, name), inner) for name, inner in parts)
-    if kind is Mapping:
+        if not isinstance(value, Mapping):
+            return "a mapping"
         keys = ((_at(key), key, parts[0]) for key in value)
         return (*keys, *((_at(key), each, parts[1]) for key, each in value.items()))
-    is_list = kind in (AbstractSet, Iterable)
-    return ((f"[{place}]", each, parts[0]) for place, each in enumerate(value)) if is_list else ()
+    if kind in (AbstractSet, Iterable):
+        if isinstance(value, (list, tuple)) or (kind is AbstractSet and isinstance(value, AbstractSet)):
+            return ((f"[{place}]", each, parts[0]) for place, each in enumerate(value))
+        return f"a {'set' if kind is AbstractSet else 'list'} of {_word(parts[0])}"
+    return () if _fits(value, kind) else _word(kind)
 
 
 def _at(key: object) -> str:
@@ -159,7 +154,7 @@ def _fits(value: Any, kind: Any) -> bool:
 
 
 def _is_fraction(kind: Any) -> bool:
-    """Avoids an import of `fractions`: whoever passes a Fraction has imported it."""
+    """Whether the value is a Fraction, without importing `fractions`: a caller with a Fraction has imported it."""
     return any((base.__module__, base.__name__) == ("fractions", "Fraction") for base in getattr(kind, "__mro__", ()))
 
 
@@ -243,7 +238,7 @@ def _namespace(source: str, path: str) -> Mapping[str, object]:
     try:
         quietly(exec, code, module.__dict__)
     except (Exception, SystemExit) as error:
-        hint = f"python {path} shows the same; what it imports must be installed alongside rmqlb"
+        hint = f"python {path} shows the same error; install its imports in rmqlb's environment"
         raise CustomCodeError(f"{path} raised {thrown(error, SimpleNamespace(file=path))}", hint=hint) from error
     return module.__dict__
 
@@ -252,7 +247,7 @@ def _named(namespace: Mapping[str, object], name: str, path: str) -> object:
     if name in namespace:
         return namespace[name]
     names = [key for key, value in namespace.items() if callable(value) and not key.startswith("_")]
-    hint = suggestion("functions", name, names) if names else "it has none"
+    hint = suggestion("functions", name, names) if names else "the file has no function"
     raise UsageError(f"{path} has no function {name}", hint=hint)
 
 
@@ -264,10 +259,10 @@ def as_function(written: Any, kind: Kind, where: str | None = None) -> Callable[
             written = quietly(written)
         except (Exception, SystemExit) as error:
             text = f"{what}: {own_name(written)}() raised {thrown(error, written)}"
-            raise CustomCodeError(text, hint="it is made without arguments") from error
+            raise CustomCodeError(text, hint="rmqlb calls the class without arguments") from error
     function = written if inspect.isroutine(written) else getattr(written, kind.method, written)
     if not callable(function) or inspect.isclass(function):
-        raise CustomCodeError(f"{what}: {kind_of(written)} cannot be called as one", hint=f"write {wanted}")
+        raise CustomCodeError(f"{what}: {kind_of(written)} is not callable", hint=f"write {wanted}")
     if inspect.isgeneratorfunction(function) or inspect.iscoroutinefunction(function):
         raise CustomCodeError(f"{what}: {own_name(written)} is a generator or async", hint=f"write {wanted}")
     try:

@@ -1,4 +1,4 @@
-"""A fluid model of lag: messages flow into queues, consumers' threads take them out, owners may change.
+"""A fluid model of lag: inflow into queues, consumption by consumers' threads, and changes of owners.
 
 - Concurrent (`ConsumeMessageConcurrentlyService`): a consumer's threads take tasks in the order of submission. Flow
   control (`pullThresholdForQueue`) gives every queue with lag the same number of tasks there. By Little's law, these
@@ -30,10 +30,16 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.process_queue import ConsumerEvidence
 
 Turn = Literal["lag", "cached", "full"]
 PULLED_AHEAD = 1000  # messages of a queue that a consumer caches (`pullThresholdForQueue`)
 _SAME = 1e-9  # relative; rates and times this close are equal
+
+
+def threads_of(*reports: ConsumerEvidence) -> int:
+    """The fewest consume threads that consumers report, otherwise the default (`consumeThreadMin`)."""
+    return min((each.threads for each in reports if each.threads), default=20)
 
 
 class Pool(Struct, frozen=True):
@@ -68,11 +74,11 @@ class Change(Struct, frozen=True):
     at_s: float
     owners: Mapping[MessageQueue, tuple[str, ...]] = {}
     inflow: Mapping[MessageQueue, float] = {}
-    again: Mapping[MessageQueue, float] = {}  # messages delivered once more, since the new owner starts behind
+    again: Mapping[MessageQueue, float] = {}  # messages redelivered because the new owner starts further back
 
 
 class Lag(Struct, frozen=True):
-    """Lag over time: straight lines between points, a jump where two points share a time."""
+    """Lag over time: points joined by straight lines; two points at the same time are a jump."""
 
     points: tuple[tuple[float, float], ...]  # seconds, messages
     growth: float  # messages per second after the last point
@@ -80,7 +86,7 @@ class Lag(Struct, frozen=True):
 
     @property
     def peak(self) -> tuple[float, float] | None:
-        """The second and the messages of the first highest point; None if the lag grows for ever."""
+        """The second and the messages of the first highest point; None if the lag grows without end."""
         return None if self.growth > 0 else max(self.points, key=lambda point: (point[1], -point[0]))
 
 
@@ -90,13 +96,13 @@ class Backlog(Struct, frozen=True):
 
     @property
     def last(self) -> MessageQueue:
-        """The queue whose lag ends last, or of those that never end the one that grows fastest."""
+        """The queue whose lag ends last; if some never end, the one that grows fastest."""
         ends = {queue: inf if lag.gone_s is None else lag.gone_s for queue, lag in self.queues.items()}
         return max(self.queues, key=lambda queue: (ends[queue], self.queues[queue].growth))
 
 
 def gone_in(lag: float, inflow: float, capacity: float) -> float | None:
-    """Seconds until a lag is gone while messages keep coming; None: never.
+    """Seconds until a lag is gone while messages keep arriving; None is never.
 
     In messages or in thread time: a pool of concurrent consumption is through with all of its queues then.
 
@@ -153,7 +159,7 @@ class _Queue(Struct, eq=False):
 
     @property
     def waits(self) -> bool:
-        """Messages wait at the broker, so that those that come in now will be pulled in one go."""
+        """Whether messages wait at the broker, so that new ones will be pulled together with others."""
         return self.lag > self.flow.cached
 
     @property
@@ -171,7 +177,7 @@ class _Queue(Struct, eq=False):
             self.full, self.at_s = min(full, self.lag), at_s
 
     def turn(self) -> tuple[float, Turn] | None:
-        """When its lag ends, no more messages wait at the broker, or no more calls are full, whatever comes first."""
+        """The next time at which its lag ends, no messages wait at the broker, or calls are no longer full."""
         if self.growth is None:
             return None
         left: list[tuple[float, Turn]] = [(self.lag / -self.growth, "lag")] if self.growth < 0 else []

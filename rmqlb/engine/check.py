@@ -36,7 +36,7 @@ from rmqlb.model.route import TopicRouteData
 from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting
 
 _SLACK = 1e-9
-LOCK_UNKNOWN = "whether its consumers consume in order, or a slave acts as the master, is not known"
+LOCK_UNKNOWN = "it is unknown whether its consumers consume in order, or whether a slave acts as the master"
 
 
 # -- a policy on a snapshot
@@ -58,7 +58,7 @@ def check_policy(
     for rule in policy.rules:
         found += _judge(rule, snapshot, missing, settings or Settings(), earlier, progress)
     chosen = [each for each in policy.waivers if each.cluster is None or fnmatchcase(cluster or "", each.cluster)]
-    judged, waivers = waive(found, chosen, today)
+    judged, waivers = _waived(found, chosen, today)
     gravest_first = sorted(judged, key=lambda one: SEVERITIES.index(one.severity))
     unwaived = [one for one in gravest_first if not isinstance(one, result.WaivedLimit)]
     verdicts: tuple[Verdict, ...] = (FAILED, INCOMPLETE)  # a failure is certain, and decides first
@@ -125,63 +125,57 @@ def _judge(
                 measured = measure_topic(limit.name, snapshot.routes[name])
             else:
                 measured = Measured(missing=f"its route could not be read: {missing.topics[name]}")
-            one = judgement(rule, name, limit, verdict(limit, measured), measured)
+            one = _judgement(rule, name, limit, measured)
             applies = applies or one.verdict != NOT_APPLICABLE
             yield one
     if rule.about == GROUP and missing.unlisted is not None:
-        yield judgement(rule, None, None, INCOMPLETE, Measured(why=missing.unlisted))
+        yield _judgement(rule, None, None, Measured(why=missing.unlisted))
     elif not names or not applies:
         without = f" without {', '.join(rule.exclude)}" if rule.exclude else ""
         none_matches = f"no {rule.about} matches {' or '.join(rule.patterns)}{without}"
-        text = f"its limits apply to no {rule.about} that matches" if names else none_matches
-        yield judgement(rule, None, None, INCOMPLETE, Measured(why=text))
+        text = f"its limits do not apply to any matching {rule.about}" if names else none_matches
+        yield _judgement(rule, None, None, Measured(why=text))
 
 
-def judgement(
-    rule: Rule, name: str | None, limit: Limit | None, verdict: Verdict, measured: Measured
-) -> result.JudgedLimit:
+def _judgement(rule: Rule, name: str | None, limit: Limit | None, measured: Measured) -> result.JudgedLimit:
+    judged = INCOMPLETE if limit is None else verdict(limit, measured)
     return result.JudgedLimit(
         rule=rule.name,
         severity=rule.severity,
         about=rule.about,
         name=name,
         limit=limit.name if limit else None,
-        verdict=verdict,
-        value=None if verdict == INCOMPLETE or measured.value == inf else measured.value,
+        verdict=judged,
+        value=None if judged == INCOMPLETE or measured.value == inf else measured.value,
         bound=limit.bound if limit else None,
         unit=limit.kind.unit if limit else None,
         basis=measured.basis,
-        why=measured.apart or (measured.missing if verdict == INCOMPLETE else None) or measured.why or None,
+        why=measured.apart or (measured.missing if judged == INCOMPLETE else None) or measured.why or None,
         findings=measured.findings,
     )
 
 
-def waive(
+def _waived(
     judged: Sequence[result.JudgedLimit], waivers: Sequence[result.Waiver], today: date
 ) -> tuple[tuple[result.JudgedLimit, ...], tuple[result.WaiverResult, ...]]:
     """The limits, waived ones as `WaivedLimit`, and the state of each waiver; waivers accept only known failures."""
     uses: Counter[int] = Counter()
-    undecided: set[int] = set()
+    states: list[result.WaiverState] = ["expired" if waiver.until < today else "unused" for waiver in waivers]
     found: list[result.JudgedLimit] = []
     for one in judged:
-        valid = ((at, waiver) for at, waiver in enumerate(waivers) if waiver.until >= today)
-        fits = ((at, waiver) for at, waiver in valid if waiver.fits(one.rule, one.about, one.name, one.limit))
-        at, waiver = next(fits, (-1, None)) if one.verdict in (FAILED, INCOMPLETE) else (-1, None)
-        if waiver is not None and one.verdict == FAILED:
+        of_limit = one.rule, one.about, one.name, one.limit
+        fits = (at for at, waiver in enumerate(waivers) if waiver.until >= today and waiver.fits(*of_limit))
+        at = next(fits, None) if one.verdict in (FAILED, INCOMPLETE) else None
+        if at is not None and one.verdict == FAILED:
             uses[at] += 1
-            of_waiver = {name: getattr(waiver, name) for name in ("until", "reason", "owner")}
+            of_waiver = {name: getattr(waivers[at], name) for name in ("until", "reason", "owner")}
             found.append(result.WaivedLimit(**asdict(one), **of_waiver))
         else:
-            undecided.add(at)
             found.append(one)
-
-    def state(at: int) -> result.WaiverState:
-        if waivers[at].until < today:
-            return "expired"
-        return "used" if uses[at] else "undecided" if at in undecided else "unused"
-
+        if at is not None and states[at] != "used":
+            states[at] = "used" if one.verdict == FAILED else "undecided"
     return tuple(found), tuple(
-        result.WaiverResult(w.rule, w.group, w.topic, w.limit, w.until, w.reason, state(at), uses[at])
+        result.WaiverResult(w.rule, w.group, w.topic, w.limit, w.until, w.reason, states[at], uses[at])
         for at, w in enumerate(waivers)
     )
 
@@ -193,7 +187,7 @@ def _waiver_findings(waivers: Sequence[result.WaiverResult]) -> Iterator[Finding
         if waiver.state == "expired":
             yield Finding("expired-waiver", f"the waiver for {target} expired after {waiver.until}")
         elif waiver.state == "unused":
-            yield Finding("unused-waiver", f"the waiver for {target} lets nothing pass: it can go")
+            yield Finding("unused-waiver", f"the waiver for {target} has no effect: remove it")
 
 
 # -- what a limit measures
@@ -201,7 +195,7 @@ def _waiver_findings(waivers: Sequence[result.WaiverResult]) -> Iterator[Finding
 
 class Measured(Struct, frozen=True):
     value: Bound | None = None  # with `missing` the certain part of it
-    missing: str | None = None  # why the value is not wholly known
+    missing: str | None = None  # why the value is only partly known
     apart: str | None = None  # why the limit does not apply
     why: str = ""  # where to look
     basis: Basis | None = None  # how owners are known, where the value follows from owners
@@ -341,11 +335,11 @@ def _mixed_strategies(group: Group) -> Measured:
 
 
 def _mixed_subscriptions(group: Group) -> Measured:
-    """Consumers that subscribe to other topics than most; their shares of the other topics have no consumer."""
+    """Consumers whose topics differ from those of most; their shares of the other topics have no owner."""
     others = consumers.other_subscriptions(group.group)
     silent = sorted(set(group.visible_ids) - consumers.subscriptions(group.group).keys(), key=sort_key)
     is_unsure = silent and len(set(group.visible_ids)) > 1
-    missing = f"{named(silent)} did not report what they subscribe to" if is_unsure else group.untold
+    missing = f"{named(silent)} did not report their subscriptions" if is_unsure else group.untold
     return Measured(len(others), missing=missing, why=named(others))
 
 
@@ -360,7 +354,7 @@ def _split_views(group: Group) -> Measured:
 def _broadcasts(group: Group) -> Measured | None:
     if group.group.message_model != BROADCASTING:
         return None
-    return Measured(apart=f"group {group.group.group} is BROADCASTING: each consumer keeps its offsets to itself")
+    return Measured(apart=f"group {group.group.group} is BROADCASTING: each consumer keeps its own offsets")
 
 
 def _lag(group: Group) -> Measured:
@@ -371,7 +365,7 @@ def _lag(group: Group) -> Measured:
     fullest = sorted((queue for queue in known if known[queue]), key=lambda queue: -known[queue])
     try:
         unknown = [queue for route in group.routes for queue in route.subscribe_queues() if queue not in known]
-        missing = f"the offsets of {len(unknown)} queues are not known ({queue_ranges(unknown)})" if unknown else None
+        missing = f"the offsets of {len(unknown)} queues are unknown ({queue_ranges(unknown)})" if unknown else None
     except DataError as error:
         missing = error.message
     where = named(f"{queue.topic} {queue.broker_name} {queue.queue_id}" for queue in fullest)
@@ -379,7 +373,7 @@ def _lag(group: Group) -> Measured:
 
 
 def _drain_time(drain: Drain) -> Measured:
-    """The least time is certain. A group that keeps up needs none, and one that never drains more than any limit."""
+    """The least drain time, which is certain: 0 if the group keeps up, above any limit if it never drains."""
     if drain.drains == "unknown":
         return Measured(missing=drain.reason)
     if drain.drains == "never" or not drain.drain_ms:
@@ -387,7 +381,7 @@ def _drain_time(drain: Drain) -> Measured:
     least, most = drain.drain_ms_at_least or 0, drain.drain_ms_at_most
     upper = "" if most is None else f" and at most {ceil(most / 1000):,} s"
     missing = f"it takes at least {floor(least / 1000):,} s{upper}: needs samples over more time"
-    return Measured(least, missing=missing, why=f"at the present rates {round(drain.drain_ms / 1000):,} s", most=most)
+    return Measured(least, missing=missing, why=f"at the current rates {round(drain.drain_ms / 1000):,} s", most=most)
 
 
 def _without_lock(group: Group) -> Measured:
@@ -423,8 +417,8 @@ def _fitting(group: Group) -> tuple[tuple[str, ...], str]:
         fits = fitting_strategies(group.routes, replace(group.under("AVG"), subscribed={}), group.group.queues)
     except DataError as error:  # its routes are not known
         return (), error.message
-    none_fits = "none that needs no settings gives the observed owners"
-    return fits, none_fits if group.observed else "no queue's owner is known"
+    none_fits = "no strategy without settings predicts the observed owners"
+    return fits, none_fits if group.observed else "no owner of a queue is known"
 
 
 GROUP_MEASURES: Mapping[str, Callable[[Group], Measured]] = {
@@ -476,7 +470,7 @@ def measure_topic(limit: str, sighting: RouteSighting) -> Measured:
     try:
         names = TOPIC_MEASURES[limit](sighting.route)
         if any(len(TOPIC_MEASURES[limit](other.route)) != len(names) for other in sighting.others):
-            return Measured(missing="NameServers give different routes of it")
+            return Measured(missing="NameServers have different routes of the topic")
     except DataError as error:
         return Measured(missing=error.message)
     return Measured(len(names), why=named(sorted(names)))
@@ -496,7 +490,7 @@ def _brokers(route: TopicRouteData) -> set[str]:
 
 
 def _without_master(route: TopicRouteData) -> set[str]:
-    """Brokers with queues and no master, or no address at all: producers skip them."""
+    """Brokers with queues but without a master or any address: producers skip them."""
     brokers, names = route.brokers_by_name(), {data.broker_name for data in route.queue_datas}
     return {name for name in names if name not in brokers or not brokers[name].has_master}
 

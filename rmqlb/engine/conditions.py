@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Collection
 from operator import eq, ge, gt, le, lt, ne
@@ -48,6 +49,10 @@ class Condition(Struct, frozen=True):
             value = float(f"{value:.12g}")  # 7 of 100 as a share and back is 7.000000000000001
         return TriedCondition(self.text, value, None if value is None else self.compare(value, self.limit))
 
+    def try_on_endless(self) -> TriedCondition:
+        """Try it on more than any number; JSON has no infinity, so the value is null."""
+        return TriedCondition(self.text, None, self.compare(math.inf, self.limit))
+
     def judge(self, result: Struct) -> TriedCondition:
         field, figure = figures_of(type(result))[self.name]
         return self.try_on(getattr(result, field), getattr(result, figure.of) if self.percent else None)
@@ -70,11 +75,11 @@ def parse_condition(text: str, figures: Figures) -> Condition:
         raise UsageError(problem, hint=suggestion("figures", name, known), code="unknown-figure")
     subject = match["subject"]
     if subject is None and name not in figures.names:
-        raise UsageError(f"--fail-on {text!r}: {name} of what?", hint=f"write {name}[NAME]")
+        raise UsageError(f"--fail-on {text!r}: {name} needs a name in brackets", hint=f"write {name}[NAME]")
     if subject is not None and name not in figures.of_subject:
         raise UsageError(f"--fail-on {text!r}: {name} takes no name in brackets", hint="leave out the brackets")
     if match["percent"] and name not in figures.shares:
-        raise UsageError(f"--fail-on {text!r}: {name} is not a share of anything", hint="leave out the percent sign")
+        raise UsageError(f"--fail-on {text!r}: {name} is not a share", hint="leave out the percent sign")
     limit = float(match["limit"]) * _UNITS_MS.get(match["unit"], 1)
     return Condition(text.strip(), name, subject, _OPERATORS[match["compare"]], limit, bool(match["percent"]))
 

@@ -18,7 +18,7 @@ from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.assignment.assign import Members, Owners, owners_at_rest
 from rmqlb.engine.assignment.consumers import reported_strategies
 from rmqlb.engine.assignment.detect import DEFAULT
-from rmqlb.engine.diagnose.diagnose import earlier_look, findings_of
+from rmqlb.engine.diagnose.diagnose import earlier_sample, findings_of
 from rmqlb.engine.diagnose.evidence import GroupEvidence
 from rmqlb.engine.group import Given, Group, gaps, known
 from rmqlb.engine.plan.rebalance import change_of
@@ -26,9 +26,8 @@ from rmqlb.engine.record.compare import Expected
 from rmqlb.errors import DataError, RmqlbError
 from rmqlb.model import diff as result
 from rmqlb.model.diagnosis import GroupFinding, group_finding
-from rmqlb.model.group import BROADCASTING, RETRY_PREFIX, QueueState
+from rmqlb.model.group import RETRY_PREFIX, QueueState
 from rmqlb.model.message_queue import MessageQueue, sort_client_ids, sort_key, sort_queues
-from rmqlb.model.plan import SAME
 from rmqlb.model.recording import DIFFERENCES
 from rmqlb.model.result import WARNING, Finding, Progress, Severity, are, counted, no_progress, side_of
 from rmqlb.model.route import TopicRouteData
@@ -43,19 +42,18 @@ class GroupSide:
     """A group in one snapshot: the facts that decide its owners, and its observed owners.
 
     Attributes:
+        group: without offsets of other groups.
         client_ids: with duplicates; None when not all of them are reported, or they are behind an unknown Proxy.
         members: the consumers and their strategy; None when `problem` says why nothing can be predicted.
         strategy_known: the strategy is reported, or follows from the observed owners; otherwise it is the default.
         topics: those whose queues its consumers share; None when unknown.
         offline: brokers list no consumer, so the strategy and often the subscriptions are not reported.
-        states: its queues without those of its retry topic, and without offsets of other groups.
+        states: its queues without those of its retry topic.
     """
 
     def __init__(self, facts: Group) -> None:
-        self.group = facts.group.without_foreign_offsets
+        self.facts, self.group = facts, facts.group.without_foreign_offsets
         self.client_ids = None if facts.untold is not None else facts.listed
-        self.routes, self.observed = facts.snapshot.routes, facts.observed
-        self.broadcasting = self.group.message_model == BROADCASTING
         self.offline = self.client_ids == ()
         self.states = {q: state for q, state in self.group.queues.items() if not q.topic.startswith(RETRY_PREFIX)}
         self.members: Members | None = None
@@ -76,13 +74,14 @@ class GroupSide:
     @property
     def summary(self) -> result.GroupOwners:
         lags = [state.lag for state in self.states.values() if state.lag is not None]
+        owners = self.facts.observed.values()
         return result.GroupOwners(
             consumers=None if self.client_ids is None else len(set(self.client_ids)),
             topics=self.group.own_topics,
             strategies=self.strategies,
-            queues=len(self.observed),
-            unassigned=sum(not owners for owners in self.observed.values()),
-            duplicate_owners=0 if self.broadcasting else sum(len(owners) > 1 for owners in self.observed.values()),
+            queues=len(owners),
+            unassigned=sum(not own for own in owners),
+            duplicate_owners=0 if self.facts.broadcasting else sum(len(own) > 1 for own in owners),
             lag=sum(lags) if lags else None,
         )
 
@@ -97,11 +96,6 @@ class GroupSide:
     def sdks(self) -> dict[str, str]:
         members = self.members
         return {} if members is None else {each: members.sdk_for(each).name for each in members.client_ids}
-
-    @property
-    def subscribed(self) -> dict[str, frozenset[str]]:
-        reports = self.group.reports
-        return {each: report.topics for each, report in reports.items() if report.topics is not None}
 
     def complete_from(self, other: GroupSide) -> None:
         mine, theirs = self.members, other.members
@@ -122,7 +116,7 @@ class Prediction:
         self.changed = () if self.problem else tuple(_changed(before, after))
         self._known: dict[Causes, Owners] = {}
         self.ends: tuple[Owners, Owners] = {}, {}
-        if self.problem is None and (self.changed or before.observed != after.observed):
+        if self.problem is None and (self.changed or before.facts.observed != after.facts.observed):
             try:
                 self.ends = self._owners(()), self._owners(self.changed)
             except RmqlbError as error:  # a client would throw
@@ -146,12 +140,10 @@ class Prediction:
         first, then = self._before, self._after
         chosen = {cause: then if cause in causes else first for cause in result.CAUSES}
         strategy, ids = chosen["strategy"].members, chosen["consumers"].client_ids
-        topics, routes = chosen["subscriptions"].topics, chosen["routes"].routes
+        topics, routes = chosen["subscriptions"].topics, chosen["routes"].facts.snapshot.routes
         owners: Owners = {}
         if strategy is not None and ids is not None and topics is not None:
-            if chosen["subscriptions"] is first:
-                first, then = then, first
-            subscribed = {**first.subscribed, **then.subscribed}
+            subscribed = {**first.facts.subscribed, **then.facts.subscribed, **chosen["subscriptions"].facts.subscribed}
             sdks = {**self._before.sdks, **self._after.sdks, **chosen["consumers"].sdks}
             members = replace(strategy, client_ids=ids, subscribed=subscribed, sdk_of=sdks)
             owners = owners_at_rest([routes[topic].route for topic in topics if topic in routes], members)
@@ -159,14 +151,14 @@ class Prediction:
         return owners
 
     def queue_diffs(self) -> Iterator[result.QueueDiff]:
-        if self._before.broadcasting or self._after.broadcasting:
-            return
-        queues = set().union(*self.ends, self._before.observed, self._after.observed)
-        yield from filter(None, map(self._queue_diff, sort_queues(queues)))
+        sides = self._before.facts, self._after.facts
+        if not any(side.broadcasting for side in sides):
+            queues = set().union(*self.ends, *(side.observed for side in sides))
+            yield from filter(None, map(self._queue_diff, sort_queues(queues)))
 
     def _queue_diff(self, queue: MessageQueue) -> result.QueueDiff | None:
         """The change of a queue; None when nothing changed, or when the change is unknown."""
-        observed = self._before.observed.get(queue), self._after.observed.get(queue)
+        observed = self._before.facts.observed.get(queue), self._after.facts.observed.get(queue)
         first, last = predicted = self.ends[0].get(queue), self.ends[1].get(queue)
         # Without a prediction, or without any route to the queue, the queue exists on both sides.
         exists = [owners is not None or predicted == (None, None) for owners in predicted]
@@ -180,7 +172,7 @@ class Prediction:
         how, causes = self._explained(queue, was, becomes)
         return result.QueueDiff(
             *(queue.topic, queue.broker_name, queue.queue_id),
-            change=SAME if was == becomes else change_of(was, becomes),
+            change=change_of(was, becomes),
             basis="observed" if is_observed else "predicted",
             owners_before=was,
             owners_after=becomes,
@@ -211,12 +203,12 @@ def _changed(before: GroupSide, after: GroupSide) -> Iterator[result.Cause]:
     if _strategies_differ(before, after):
         yield "strategy"
     topics, others = before.topics or (), after.topics or ()
-    first, then, all_topics = before.subscribed, after.subscribed, dict.fromkeys((*topics, *others))
+    first, then, all_topics = before.facts.subscribed, after.facts.subscribed, dict.fromkeys((*topics, *others))
     changed = ((first[each] ^ then[each]) & all_topics.keys() for each in first.keys() & then.keys())
     if set(topics) != set(others) or any(changed):
         yield "subscriptions"
     for topic in all_topics:
-        was, becomes = (side.routes.get(topic) for side in (before, after))
+        was, becomes = (side.facts.snapshot.routes.get(topic) for side in (before, after))
         if (was and was.route.subscribe_queues()) != (becomes and becomes.route.subscribe_queues()):
             yield "routes"
             return
@@ -279,14 +271,11 @@ def compare_snapshots(
     found = []
     for done, name in enumerate(groups):
         progress("groups", done, len(groups))
-        first, then = (
-            Group(snapshot, name, settings or Settings(), Given(), gap) if name in snapshot.groups else None
+        sides = (
+            GroupSide(Group(snapshot, name, settings or Settings(), Given(), gap)) if name in snapshot.groups else None
             for snapshot, gap in zip((before, after), missing, strict=True)
         )
-        differs = _group_diff(name, *(None if facts is None else GroupSide(facts) for facts in (first, then)))
-        if first is not None and then is not None:
-            differs = replace(differs, findings=tuple(_group_findings(differs, before, then)))
-        found.append(differs)
+        found.append(_group_diff(name, *sides))
     summary = _summary(len(topics), found, topic_diffs)
     group_diffs = tuple(each for each in found if each.differs)
     return result.SnapshotDiff(side_of(before), side_of(after), summary, group_diffs, topic_diffs, tuple(not_compared))
@@ -299,9 +288,16 @@ def _topic_diffs(names: Iterable[str], before: ClusterSnapshot, after: ClusterSn
             subscribers.setdefault(topic, set()).add(group.group)
     for name in names:
         was, becomes = (s.routes[name].route if name in s.routes else None for s in (before, after))
-        found = _topic_diff(was, becomes, sorted(subscribers.get(name, ())))
-        if found is not None:
-            yield found
+        first, then = _queues_of(was), _queues_of(becomes)
+        pairs = ((each, first.get(each), then.get(each)) for each in sorted({*first, *then}, key=sort_key))
+        brokers = tuple(result.BrokerDiff(each, _presence(*two), *two) for each, *two in pairs if two[0] != two[1])
+        settings: tuple[result.SettingDiff, ...] = ()
+        if was is not None and becomes is not None:
+            order = _setting("orderTopicConf", was.order_topic_conf, becomes.order_topic_conf)
+            settings = (*order, *_setting("topicQueueMappingByBroker", _mapping(was), _mapping(becomes)))
+        change = _presence(was, becomes)
+        if change != "changed" or brokers or settings:
+            yield result.TopicDiff(name, change, brokers, settings, tuple(sorted(subscribers.get(name, ()))))
 
 
 def _summary(topics: int, groups: Sequence[result.GroupDiff], routes: Sequence[result.TopicDiff]) -> result.DiffSummary:
@@ -352,7 +348,7 @@ def _group_diff(name: str, before: GroupSide | None, after: GroupSide | None) ->
     growth = _steps((first.lag, then.lag) for first, then in both)
     produced = _steps((first.broker_offset, then.broker_offset) for first, then in both)
     consumed = _steps((_stored(first), _stored(then)) for first, then in both)
-    return result.GroupDiff(
+    differs = result.GroupDiff(
         group=name,
         change="changed" if changed else "same",
         before=was,
@@ -373,6 +369,7 @@ def _group_diff(name: str, before: GroupSide | None, after: GroupSide | None) ->
         consumed=sum(consumed) if consumed else None,
         offsets_back=sum(step < 0 for step in consumed),
     )
+    return replace(differs, findings=tuple(_group_findings(differs, before.facts.snapshot, after.facts)))
 
 
 def _stored(state: QueueState) -> int | None:
@@ -403,40 +400,20 @@ def _setting(name: str, before: str | None, after: str | None) -> Iterator[resul
         yield result.SettingDiff(name, before, after)
 
 
-def _topic_diff(
-    before: TopicRouteData | None, after: TopicRouteData | None, groups: Sequence[str] = ()
-) -> result.TopicDiff | None:
-    either = after or before
-    if either is None:
-        return None
-    first, then = _queues_of(before), _queues_of(after)
-    pairs = ((name, first.get(name), then.get(name)) for name in sorted({*first, *then}, key=sort_key))
-    brokers = tuple(result.BrokerDiff(name, _presence(was, now), was, now) for name, was, now in pairs if was != now)
-    settings: tuple[result.SettingDiff, ...] = ()
-    if before is not None and after is not None:
-        order = _setting("orderTopicConf", before.order_topic_conf, after.order_topic_conf)
-        settings = (*order, *_setting("topicQueueMappingByBroker", _mapping(before), _mapping(after)))
-    change = _presence(before, after)
-    if change == "changed" and not brokers and not settings:
-        return None
-    return result.TopicDiff(either.topic, change, brokers, settings, tuple(groups))
-
-
 def _presence(before: object | None, after: object | None) -> result.Presence:
     return "added" if before is None else "removed" if after is None else "changed"
 
 
 def _queues_of(route: TopicRouteData | None) -> dict[str, result.BrokerQueues]:
-    brokers = {} if route is None else {name: data.broker_addrs for name, data in route.brokers_by_name().items()}
-    return {
-        data.broker_name: result.BrokerQueues(
-            data.read_queue_nums,
-            data.write_queue_nums,
-            data.perm,
-            {str(number): address for number, address in sorted(brokers.get(data.broker_name, {}).items())},
-        )
-        for data in (() if route is None else route.queue_datas)
-    }
+    if route is None:
+        return {}
+    known, found = route.brokers_by_name(), {}
+    for data in route.queue_datas:
+        name = data.broker_name
+        addresses = sorted(known[name].broker_addrs.items()) if name in known else ()
+        by_id = {str(number): address for number, address in addresses}
+        found[name] = result.BrokerQueues(data.read_queue_nums, data.write_queue_nums, data.perm, by_id)
+    return found
 
 
 def _mapping(route: TopicRouteData) -> str | None:
@@ -451,27 +428,26 @@ def _mapping(route: TopicRouteData) -> str | None:
 def diff_findings(diff: result.SnapshotDiff) -> Iterator[Finding]:
     before, after = diff.before, diff.after
     if before.taken_at is not None and after.taken_at is not None and before.taken_at > after.taken_at:
-        text = f"{before.endpoint} was taken after {after.endpoint}: swap them to look forward"
+        text = f"{before.endpoint} was taken after {after.endpoint}: swap the snapshots"
         yield Finding("snapshots-swapped", text)
     s = diff.summary
     whole = s.groups and s.groups_added + s.groups_removed == s.groups
     if whole and s.topics == sum(topic.change != "changed" for topic in diff.topics):
-        text = "no group and no topic is in both snapshots: they seem to be of different clusters"
+        text = "no group and no topic is in both snapshots: they probably belong to different clusters"
         yield Finding("nothing-in-common", text)
     for kind in ("topic", "group"):
         those = [each for each in diff.not_compared if each.kind == kind]
         if those:
             more = f" and {len(those) - 1} more" if len(those) > 1 else ""
             yield Finding("not-compared", f"not compared: {kind} {those[0].name}{more}: {those[0].reason}")
-    found = [finding for group in diff.groups for finding in group.findings]
+    found = [(group, finding) for group in diff.groups for finding in group.findings]
     for code in ("unexplained-owners", "not-moved-yet"):
-        yield from [each.brief for each in found if each.code == code][:_MOST_GROUPS]
-    for group in diff.groups:
-        for each in group.findings:
-            if each.code == "offset-rewound":
-                yield _rewound(group, each.severity)
-            elif each.code == "assumed-strategy":
-                yield each.brief
+        yield from [finding.brief for _, finding in found if finding.code == code][:_MOST_GROUPS]
+    for group, finding in found:
+        if finding.code == "offset-rewound":
+            yield _rewound(group, finding.severity)
+        elif finding.code == "assumed-strategy":
+            yield finding.brief
 
 
 def _group_findings(group: result.GroupDiff, before: ClusterSnapshot, facts: Group) -> Iterator[GroupFinding]:
@@ -484,32 +460,31 @@ def _group_findings(group: result.GroupDiff, before: ClusterSnapshot, facts: Gro
             why = f": owners could not be predicted: {group.not_predicted}" if group.not_predicted else ""
             text = f"no change explains the owners of {number} of group {name}{why}"
         if queues:
+            finding = Finding("unexplained-owners" if how == "unexplained" else "not-moved-yet", text, name)
             yield replace(
-                group_finding(
-                    Finding("unexplained-owners" if how == "unexplained" else "not-moved-yet", text, name), name
-                ),
+                group_finding(finding, name),
                 queues=queues,
                 evidence=(evidence.seen(fact, len(queues), threshold=1),),
-                consequence=f"Owners of {number} are not as predicted.",
+                consequence=f"The owners of {number} differ from the prediction.",
                 remedy="Compare with another snapshot a minute later.",
             )
     if group.strategy_assumed:
-        text = f"{DEFAULT}, the client's default, is assumed of group {name}: no snapshot shows its strategy"
+        text = f"rmqlb assumes {DEFAULT}, the client's default of group {name}: no snapshot shows its strategy"
         yield group_finding(Finding("assumed-strategy", text, name), name)
     earlier, later = before.taken_at, facts.snapshot.taken_at
     if group.offsets_back and (earlier is None or later is None or earlier <= later):
-        look, then = earlier_look(before, name), facts.group.queues
-        both = ((queue, (state, then.get(queue, QueueState()))) for queue, state in look.queues.items())
+        sample, then = earlier_sample(before, name), facts.group.queues
+        both = ((queue, (state, then.get(queue, QueueState()))) for queue, state in sample.queues.items())
         known = ((queue, states[0]) for queue, states in both if None not in map(_stored, states))
         stored = {queue: state for queue, state in known if not queue.topic.startswith(RETRY_PREFIX)}
-        found = findings_of("offset-rewound", GroupEvidence(facts, (replace(look, queues=stored),)))
+        found = findings_of("offset-rewound", GroupEvidence(facts, (replace(sample, queues=stored),)))
         # The offsets went back even if the rule names another cause or cannot decide.
         yield from found or (group_finding(_rewound(group, WARNING), name),)
 
 
 def _rewound(group: result.GroupDiff, severity: Severity) -> Finding:
     text = f"the offsets of {counted(group.offsets_back, 'queue')} of group {group.group} went back"
-    return Finding("offset-rewound", f"{text}: messages from there on are redelivered", group.group, severity)
+    return Finding("offset-rewound", f"{text}: messages from that offset on are redelivered", group.group, severity)
 
 
 def predicted_group(expected: Expected, name: str, after: ClusterSnapshot) -> result.PredictedGroup:

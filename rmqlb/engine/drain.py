@@ -24,8 +24,8 @@ from math import ceil, floor, inf
 from msgspec import Struct
 from msgspec.structs import replace
 
-from rmqlb.engine.backlog import PULLED_AHEAD, Flow, Pool, backlog, full_call, gone_in
-from rmqlb.engine.diagnose.evidence import LOOKS, GroupEvidence, queue_text
+from rmqlb.engine.backlog import PULLED_AHEAD, Flow, Pool, backlog, full_call, gone_in, threads_of
+from rmqlb.engine.diagnose.evidence import SAMPLES, GroupEvidence, queue_text
 from rmqlb.engine.diagnose.lags import COMMITTED_MS, SPAN_MS, QueueLag, lags_of, may_store_elsewhere, queue_lag
 from rmqlb.engine.group import known
 from rmqlb.errors import DataError
@@ -38,7 +38,6 @@ from rmqlb.model.result import rate_text, sum_if_known
 READ_MS = 2_000  # a sample's queues are read within this time
 RETURNS_MS = 10_000  # the delay of a message that failed once (level 3 of `messageDelayLevel`)
 _ONE_SAMPLE = "needs 2 samples, got 1"
-_THREADS = 20  # of a consumer that does not report them (`consumeThreadMin`)
 _MOST_SHARING = 64  # more queues with lag of one consumer get one drain time: the model's work is quadratic
 
 
@@ -79,7 +78,7 @@ def drains_of(evidence: GroupEvidence) -> Drains:
     if evidence.facts.owns_nothing:
         if len({lag.at for lag in lags.values()}) != 1 or len(lags) < len(each):
             lacking = f"the offsets of {len(each) - len(lags)} queues are unknown" if len(lags) < len(each) else None
-            group = _unknown(lacking or "some samples lack some of its queues")
+            group = _unknown(lacking or "some of its queues are missing in some samples")
         elif group.drains == "never" and group.consumed_per_second and group.inflow_per_second:
             needed = group.inflow_per_second / group.consumed_per_second * len(evidence.processes)
             group = replace(group, consumers_at_least=floor(needed) + 1 if needed else None)
@@ -114,14 +113,14 @@ def _listed(
 def _recent(evidence: GroupEvidence) -> Mapping[MessageQueue, QueueLag]:
     """The queues over the last samples, without those whose offsets are unknown (raises DataError)."""
     if evidence.group.message_model == BROADCASTING:
-        raise DataError("BROADCASTING consumers keep their offsets themselves")
+        raise DataError("BROADCASTING consumers keep their own offsets")
     states = evidence.facts.states
     retried = [queue for queue in states if queue.topic == retry_topic(evidence.facts.name or "")]
     queues = dict.fromkeys((*evidence.queues, *retried))
     if evidence.earlier:
         if may_store_elsewhere(evidence):
             raise DataError("its consumers pull on their own, and may store their offsets elsewhere")
-        return lags_of(GroupEvidence(evidence.facts, evidence.earlier[1 - LOOKS :]), queues).queues
+        return lags_of(GroupEvidence(evidence.facts, evidence.earlier[1 - SAMPLES :]), queues).queues
     lags = {queue: states[queue].lag for queue in queues if queue in states}
     return {queue: queue_lag((0,), (0,), (lag,)) for queue, lag in lags.items() if lag is not None}
 
@@ -152,7 +151,7 @@ def _sharing(
         moving = [queue for queue in waited if own[queue].per_s]
         if turns and certain:
             yield Shared(costs, orderly=True, threads=report.threads)
-        elif report.orderly and len(waited) <= (report.threads or _THREADS):
+        elif report.orderly and len(waited) <= threads_of(report):
             continue
         elif is_pool and waited and (report.batch or 1) > 1 and report.threads and all(times.values()):
             seconds = {queue: times[queue.topic] / 1000 for queue in waited}
@@ -165,13 +164,13 @@ def _sharing(
 
 
 def _waited(lag: QueueLag) -> bool:
-    """Messages wait, or did at an earlier sample: what consumed them is left for the queues with lag."""
+    """Whether messages wait, or did at an earlier sample; such consumption is available to queues with lag."""
     drain = _without_rates(lag)
     return drain is None or (drain.drains == "finite" and max(lag.lags) > lag.per_s * COMMITTED_MS / 1000)
 
 
 def _are_cached(report: ConsumerEvidence, queues: Iterable[MessageQueue]) -> bool:
-    """Messages of each queue wait in its consumer for a thread, so that threads and not pulls limit its rate.
+    """Whether messages of each queue wait in its consumer for a thread, so threads limit its rate, not pulls.
 
     Threads take messages in the order of their pulls. A round over 1,000 messages of each queue may last longer than
     the samples, in which some queue then seems to stand still.
@@ -181,7 +180,7 @@ def _are_cached(report: ConsumerEvidence, queues: Iterable[MessageQueue]) -> boo
 
 
 def _take_turns(queues: Collection[QueueLag], threads: int | None) -> bool:
-    """All threads of an orderly consumer were busy, with some queues at a time (`MAX_TIME_CONSUME_CONTINUOUSLY`)."""
+    """Whether all threads of an orderly consumer were busy, some queues at a time (`MAX_TIME_CONSUME_CONTINUOUSLY`)."""
     if threads is None or len(queues) <= threads or any(lag.state == "rewound" for lag in queues):
         return False
     waiting = [[lag > each.inflow_per_s * COMMITTED_MS / 1000 for lag in each.lags] for each in queues]
@@ -189,7 +188,7 @@ def _take_turns(queues: Collection[QueueLag], threads: int | None) -> bool:
 
 
 def _is_fair(waited: Sequence[QueueLag], own: Iterable[QueueLag]) -> bool:
-    """The queues with lag may have equal rates, and the others of their consumer no higher ones."""
+    """Whether queues with lag may have equal rates, and other queues of their consumer no higher ones."""
     level = min((_speeds(lag)[1].consumed for lag in waited if _without_rates(lag) is None), default=inf)
     return all(_speeds(lag)[2].consumed <= level for lag in own if lag.span_ms)
 
@@ -205,13 +204,13 @@ class _Speed(Struct, frozen=True):
 
 
 def _speeds(lag: QueueLag) -> tuple[_Speed, ...]:
-    """As measured, the fastest and the slowest within the bounds, and as measured between each two samples."""
+    """Speeds: the measured one, the fastest and slowest within the bounds, and that between each two samples."""
     span_s, last = lag.span_ms / 1000, lag.lags[-1]
     late_s = (COMMITTED_MS + 2 * lag.call_ms) / 1000
     least, most = _bounds(lag.per_s * span_s, span_s, late_s)
     least_inflow, most_inflow = _bounds(lag.inflow_per_s * span_s, span_s, READ_MS / 1000)
-    looks = pairwise(zip(lag.at, lag.offsets, lag.lags, strict=True))
-    steps = [((b - a) / 1000, after - before, end - begin) for (a, before, begin), (b, after, end) in looks]
+    samples = pairwise(zip(lag.at, lag.offsets, lag.lags, strict=True))
+    steps = [((b - a) / 1000, after - before, end - begin) for (a, before, begin), (b, after, end) in samples]
     return (
         _Speed(last, lag.inflow_per_s, lag.per_s),
         _Speed(max(last - most * late_s, 0), least_inflow, most),
@@ -227,7 +226,7 @@ def _bounds(number: float, span_s: float, off_s: float) -> tuple[float, float]:
 
 
 class _Ends(Struct, frozen=True):
-    """In how many milliseconds a lag is gone at each speed (`_speeds`); None: never."""
+    """The milliseconds until a lag is gone at each speed (`_speeds`); None is never."""
 
     present: float | None
     fastest: float | None
@@ -248,12 +247,12 @@ def _ends(lags: Mapping[MessageQueue, QueueLag], shared: Shared) -> dict[Message
 
 
 def _full(lag: QueueLag, cached: int) -> float:
-    """The messages of the lag that come in full calls, as far as the samples show: those that waited at the broker.
+    """The messages of the lag that come in full calls, judged by those that waited at the broker in the samples.
 
     Messages that come in after all others are cached come alone.
     """
-    looks = [*zip(lag.offsets, lag.lags, strict=True)]
-    for (offset, before), (later, after) in reversed([*pairwise(looks)]):
+    samples = [*zip(lag.offsets, lag.lags, strict=True)]
+    for (offset, before), (later, after) in reversed([*pairwise(samples)]):
         if before > cached >= after:
             consumed = (later - offset) * (cached - after) / (before - after)
             return max(cached - consumed - (lag.offsets[-1] - later), 0.0)
@@ -263,7 +262,7 @@ def _full(lag: QueueLag, cached: int) -> float:
 def _gone(
     speeds: Mapping[MessageQueue, _Speed], shared: Shared, full: Mapping[MessageQueue, float]
 ) -> Mapping[MessageQueue, float | None]:
-    """`full` are the messages of each lag that come in full calls; of absent queues, all."""
+    """When each lag is gone; `full` has the messages that come in full calls, all of them for absent queues."""
     costs, threads = shared.costs, shared.threads
     capacity = sum(speed.consumed * costs[queue] for queue, speed in speeds.items())
     if shared.batch == 1 and capacity in (0, inf):
@@ -296,7 +295,7 @@ def queue_drains(lags: Mapping[MessageQueue, QueueLag], shared: Iterable[Shared]
             ends = together[queue] if certain.get(queue) else _alone(lag)
             drain = _drain(lag, ends, together.get(queue, ends).fastest)
         elif lag.lags[-1] and certain.get(queue) and drain.drain_ms_at_most is not None:
-            # Commits may explain its lag, and if they do not, the others' lag is in its way.
+            # Commits may explain its lag; otherwise the lag of other queues delays it.
             slowest_ms = together[queue].slowest
             most = None if slowest_ms is None else max(drain.drain_ms_at_most, slowest_ms + READ_MS)
             drain = replace(drain, drain_ms_at_most=most)
@@ -339,17 +338,17 @@ def _drain(lag: QueueLag, ends: _Ends, sharing: float | None) -> Drain:
     if (consumed == 0 and lag.span_ms >= needed_ms) or (consumed and ends.fastest is None and sharing is None):
         reason = _never(ends.inflow, ends.consumed)
         return Drain("never", inflow_per_second=inflow, consumed_per_second=consumed, reason=reason)
-    reason = f"its offsets stand still: needs samples over at least {ceil(needed_ms / 1000)} s"
+    reason = f"its offsets do not move; needs samples over at least {ceil(needed_ms / 1000)} s"
     if consumed:
         rates = f"inflow {rate_text(ends.inflow)}/s and consumption {rate_text(ends.consumed)}/s"
         reason = f"{rates} are too close: needs samples over more time"
         if ends.fastest is None:
-            reason = f"{rates}, but its consumer may have more for it when its other queues have no lag"
+            reason = f"{rates}, but its consumer may read it faster when its other queues have no lag"
     return _unknown(reason, inflow, consumed)
 
 
 def _until_returned(drain: Drain, evidence: GroupEvidence) -> Drain:
-    """With messages that failed: they come back after a delay, which is longer each time that they fail."""
+    """The drain time with failed messages, which return after a delay that grows with each failure."""
     reports = [report for client_id in evidence.processes if not (report := evidence.report_of(client_id)).orderly]
     statuses = [pair for report in reports for pair in (report.statuses or {}).items()]
     retries = [status for topic, status in statuses if topic.startswith(RETRY_PREFIX)]
@@ -368,7 +367,7 @@ def _until_returned(drain: Drain, evidence: GroupEvidence) -> Drain:
 
 
 def slowest(drains: Mapping[MessageQueue, Drain]) -> Drain:
-    """The drain time of queues of which each has its own consumption: that of the slowest queue."""
+    """The drain time of queues with separate consumption: that of the slowest queue."""
     inflows, consumptions = zip(
         *((each.inflow_per_second, each.consumed_per_second) for each in drains.values()), strict=True
     )
@@ -398,7 +397,7 @@ def slowest(drains: Mapping[MessageQueue, Drain]) -> Drain:
 
 
 def _needed(group: Drain, consumers: Iterable[Drain], queues: Iterable[Drain]) -> int | None:
-    """The least number of consumers whose rate, at most the fastest one's, exceeds the inflow; None if none would do.
+    """The fewest consumers, each as fast as the fastest one, that exceed the inflow; None if no number does.
 
     A queue has one consumer: its inflow must be below the rate of one, and more consumers than queues do not help.
     """

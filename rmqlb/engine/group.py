@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TypeVar
 
 from msgspec import Struct
@@ -41,7 +41,7 @@ class Gaps(Struct, frozen=True):
     topics: Mapping[str, str] = {}  # topic → why its route was not read
     groups: Mapping[str, str] = {}  # group → why it was not read
     members: Mapping[str, str] = {}  # group → which broker did not report its consumers, and why
-    unlisted: str | None = None  # why there may be groups that nobody named; None when there are none
+    unlisted: str | None = None  # why further groups may exist; None if none can
     proxies: str | None = None  # which Proxy did not report its consumers, and why; None when all did
 
 
@@ -160,7 +160,7 @@ class Group(Struct, dict=True, eq=False):
 
     @property
     def owns_nothing(self) -> bool:
-        """Its consumers take messages by POP or through a Proxy: none of them owns a queue."""
+        """Whether its consumers take messages by POP or through a Proxy, so none of them owns a queue."""
         running = self._running_group
         if self.given.by_pop or self.by_proxy or running is None:
             return self.given.by_pop or self.by_proxy
@@ -169,7 +169,7 @@ class Group(Struct, dict=True, eq=False):
 
     @cached_property
     def asks_brokers(self) -> bool:
-        """Some consumer lets brokers assign its queues (`clientRebalance=false`)."""
+        """Whether some consumer lets brokers assign its queues (`clientRebalance=false`)."""
         running = self._running_group
         return running is not None and any(each.client_rebalance is False for each in running.reports.values())
 
@@ -193,8 +193,8 @@ class Group(Struct, dict=True, eq=False):
     @property
     def unsettled_error(self) -> Unknown:
         return Unknown(
-            f"consumers of {self.title} have clientRebalance=false: whether brokers assign its queues or consumers "
-            "take messages by POP is unknown, because no broker reported its request modes",
+            f"consumers of {self.title} have clientRebalance=false, but no broker reported its request "
+            "modes, so it is unknown whether brokers assign its queues or consumers use POP",
             hint="read the running cluster through its NameServers: -s rocketmq://HOST:9876",
             code="request-modes-unknown",
         )
@@ -204,15 +204,19 @@ class Group(Struct, dict=True, eq=False):
             raise self.unsettled_error
 
     @cached_property
-    def apart(self) -> str | None:
-        """Why its consumers do not share its queues among themselves; None where they do (raises Unknown)."""
-        error = _refusal(self.group, consumers.must_rebalance, consumers.must_not_be_grpc, consumers.must_be_listed)
-        return None if error is None else error.message
+    def refusals(self) -> Mapping[consumers.Reason, DataError]:
+        """Why its consumers do not share its queues among themselves (raises Unknown)."""
+        return consumers.refusals(self.group.without_foreign_offsets)
 
-    @cached_property
+    @property
+    def apart(self) -> str | None:
+        """The reason why its consumers do not share its queues; None if they may (raises Unknown)."""
+        return next((error.message for reason, error in self.refusals.items() if reason != "unknown"), None)
+
+    @property
     def refusal(self) -> DataError | None:
-        rebalances = partial(consumers.rebalanced_members, broadcasting_too=True)
-        return _refusal(self.group, consumers.must_be_listed, rebalances)
+        """Why no owners can be predicted; BROADCASTING consumers all own each queue (raises Unknown)."""
+        return next((error for reason, error in self.refusals.items() if reason != "broadcasting"), None)
 
     @property
     def shares(self) -> bool:
@@ -220,22 +224,24 @@ class Group(Struct, dict=True, eq=False):
 
     @property
     def hidden(self) -> bool:
-        """Its consumers are behind a Proxy that did not report them."""
-        return self._running_group is not None and consumers.behind_proxy(self._running_group) is not None
+        """Whether its consumers are behind a Proxy that did not report them."""
+        return self._running_group is not None and "hidden" in self.refusals
 
     @property
     def by_proxy(self) -> bool:
-        return self.hidden or (self._running_group is not None and consumers.only_grpc(self._running_group))
+        return self.hidden or (self._running_group is not None and "grpc" in self.refusals)
 
     def must_share(self, *, broadcasting: bool = False, pop: bool = False, hidden: bool = False) -> None:
         """Refuse a group whose consumers do not share its queues, unless a flag lets it pass (raises DataError)."""
         if self.seen is not None:
-            consumers.must_rebalance(self.seen, broadcasting_too=broadcasting, pop_too=pop)
-            consumers.must_be_listed(self.seen, assumed=hidden or self.assumed)
-            if not self.assumed and not pop:
-                consumers.must_not_be_grpc(self.seen)
-                if self.popped_routes and all(each.topic.startswith(RETRY_PREFIX) for each in self.pulled_routes):
-                    raise consumers.pop_refusal(self.seen, [route.topic for route in self.popped_routes])
+            passes = {"broadcasting": broadcasting, "pop": pop, "hidden": hidden or self.assumed, "unknown": True}
+            passes["grpc"] = pop or self.assumed
+            for reason, error in self.refusals.items():
+                if not passes[reason]:
+                    raise error
+            popped = () if pop or self.assumed else self.popped_routes
+            if popped and all(each.topic.startswith(RETRY_PREFIX) for each in self.pulled_routes):
+                raise consumers.pop_refusal(self.seen, [route.topic for route in popped])
         if not (self.assumed or self.given.by_pop or self.broadcasting or self.by_proxy):
             self.must_be_assigned()
 
@@ -247,9 +253,11 @@ class Group(Struct, dict=True, eq=False):
         if self.given.client_ids is not None:
             return self.given.client_ids
         if self.seen is None:
-            hint = "name them with --consumers ID,ID,… or @FILE, or a number"
-            raise Unknown("the source holds no group's consumers", hint=hint, code="consumers-unknown")
-        return consumers.rebalanced_members(self.seen, broadcasting_too=True, pop_too=True)
+            hint = "name the consumers with --consumers ID,ID,… or @FILE, or give a number"
+            raise Unknown("the source does not report any consumers", hint=hint, code="consumers-unknown")
+        if "unknown" in self.refusals:
+            raise self.refusals["unknown"]
+        return consumers.rebalanced_members(self.seen)
 
     @property
     def placeholders(self) -> tuple[str, ...]:
@@ -257,7 +265,7 @@ class Group(Struct, dict=True, eq=False):
 
     @cached_property
     def untold(self) -> str | None:
-        """The broker that did not report its consumers, or the Proxy where none is visible; None when all did."""
+        """The broker (or Proxy, if no consumer is visible) that did not report its consumers; None if all did."""
         if self.assumed or self.name is None:
             return None
         if self.name in self.gaps.members:
@@ -266,7 +274,7 @@ class Group(Struct, dict=True, eq=False):
 
     @property
     def listed(self) -> tuple[str, ...] | None:
-        """The client IDs that are listed, duplicates kept; None where they, or whether there are any, are unknown."""
+        """The listed client IDs, duplicates kept; None if they, or their existence, are unknown."""
         ids = self.group.client_ids
         return None if not ids and (self.untold is not None or self.hidden) else ids
 
@@ -287,7 +295,8 @@ class Group(Struct, dict=True, eq=False):
         ids = self.group.client_ids
         if ids is None:
             raise Unknown("its consumers are unknown")
-        consumers.must_be_listed(self.group)
+        if "hidden" in self.refusals:
+            raise self.refusals["hidden"]
         return ids
 
     @cached_property
@@ -297,7 +306,7 @@ class Group(Struct, dict=True, eq=False):
 
     @property
     def names_sdks(self) -> bool:
-        """The caller names consumers or their client libraries, so that no connection shows what they run."""
+        """Whether the caller names consumers or their client libraries, so no connection shows their library."""
         return self.assumed or self.given.sdk is not None or bool(self.given.sdk_of)
 
     @property
@@ -327,7 +336,7 @@ class Group(Struct, dict=True, eq=False):
         if not self.given.retry:
             return ()
         if self.name is None:
-            raise UsageError("--include-retry: of which group?", hint="name it with --group", code="which-group")
+            raise UsageError("--include-retry: which group?", hint="name the group with --group", code="which-group")
         topic = model_group.retry_topic(self.name)
         reads = self.seen is None or self.seen.subscribes_to(topic)
         return (topic,) if reads and topic in self.snapshot.routes else ()
@@ -339,9 +348,9 @@ class Group(Struct, dict=True, eq=False):
             sighting, reason = self.snapshot.routes.get(topic), self.gaps.topics.get(topic)
             if sighting is None:
                 more = f": {reason}" if reason else ""
-                found[topic] = Unknown(f"the route of topic {topic} is not known{more}")
+                found[topic] = Unknown(f"the route of topic {topic} is unknown{more}")
             elif any(other.route.subscribe_queues() != sighting.route.subscribe_queues() for other in sighting.others):
-                found[topic] = Unknown(f"NameServers give different routes of topic {topic}")
+                found[topic] = Unknown(f"NameServers have different routes of topic {topic}")
         return found
 
     @cached_property
@@ -357,22 +366,24 @@ class Group(Struct, dict=True, eq=False):
         return found
 
     def _differs(self, topic: str) -> DataError:
-        problem = f"NameServers give different routes of topic {topic}: which of them a consumer follows is unknown"
-        return DataError(problem, hint="name one NameServer with -s to predict by its route", code="routes-differ")
+        problem = f"NameServers have different routes of topic {topic}, so a consumer's route is unknown"
+        return DataError(
+            problem, hint="to predict by the route of one NameServer, name only that one with -s", code="routes-differ"
+        )
 
     def _no_route(self) -> DataError:
         for topic in self.unknown_routes:
             if topic in self.snapshot.routes:
                 return self._differs(topic)
         if self.topics:
-            what = f"no route of a topic of {self.title} is in {self.snapshot.endpoint}"
+            what = f"{self.snapshot.endpoint} has no route of a topic of {self.title}"
             hint = suggestion("topics", self.topics[0], self.snapshot.routes)
         elif self.seen is not None and self.seen.topics:
-            what = f"only its retry topic is known of {self.title}"
-            hint = "--include-retry takes it; or name a topic with --topic"
+            what = f"the only known topic of {self.title} is its retry topic"
+            hint = "pass --include-retry to use it, or name a topic with --topic"
         else:
             what = f"{self.title} subscribes to no topic"
-            hint = "to see what would be if it did, name a topic with --topic"
+            hint = "to assume that it did, name a topic with --topic"
         return DataError(what, hint=hint, group=self.name, code="topic-not-found")
 
     @cached_property
@@ -435,7 +446,7 @@ class Group(Struct, dict=True, eq=False):
         strategy = found.strategy
         if found.origin == "assumed":
             if self.given.assume is None:
-                raise Unknown("the strategy of its consumers is not known (`assume` in the rule names one)")
+                raise Unknown("the strategy of its consumers is unknown (set `assume` in the rule)")
             strategy = self.given.assume
             must_be_set((strategy,), self.settings)
         self._must_be_predictable()
@@ -449,10 +460,10 @@ class Group(Struct, dict=True, eq=False):
             return
         self.must_be_assigned()
         if any(map(is_grpc, self.client_ids)):
-            text = "some consumers look like gRPC clients, which take no part in the others' allocation"
-            raise Unknown(text, hint="name the others with --consumers ID,ID,…")
+            text = "some consumers look like gRPC clients, which do not allocate queues"
+            raise Unknown(text, hint="name the other consumers with --consumers ID,ID,…")
         if running.consume_type == CONSUME_ACTIVELY and self.given.assume is None:
-            problem = "its consumers pull: whether they share the queues is not known (`assume` in the rule says so)"
+            problem = "its consumers pull, and may not share the queues (if they do, set `assume` in the rule)"
             raise Unknown(problem)
 
     def must_be_answered(self, members: Members) -> None:
@@ -465,7 +476,7 @@ class Group(Struct, dict=True, eq=False):
         if lacking:
             text = (
                 f"consumers of {self.title} let brokers assign their queues by {', '.join(lacking)}, which brokers do "
-                "not have: each consumer keeps the queues that it has"
+                "not have: each consumer keeps its queues"
             )
             raise Unknown(text, hint=f"brokers have {' and '.join(BROKER_STRATEGIES)}", code="broker-strategy")
 
@@ -568,21 +579,8 @@ def known(ask: Callable[[], Fact]) -> Fact | None:
         return None
 
 
-def _refusal(group: ConsumerGroup, *checks: Callable[[ConsumerGroup], object]) -> DataError | None:
-    for check in checks:
-        try:
-            check(group)
-        except DataError as error:
-            return error
-    return None
-
-
 def resolve(
-    snapshot: ClusterSnapshot,
-    name: str | None,
-    settings: Settings | None = None,
-    given: Given | None = None,
-    missing: Gaps | None = None,
+    snapshot: ClusterSnapshot, name: str | None, settings: Settings | None = None, given: Given | None = None
 ) -> Group:
     """The group of that name; None takes the snapshot's only group.
 
@@ -590,7 +588,7 @@ def resolve(
         UsageError: the snapshot has several groups, and `name` is None.
         DataError: the snapshot lacks the named group, and its consumers are not given.
     """
-    given, missing = given or Given(), missing or gaps(snapshot)
+    given, missing = given or Given(), gaps(snapshot)
     if name is None:
         name = _only_name(snapshot, given)
     elif given.client_ids is None and name not in missing.groups:
@@ -619,7 +617,7 @@ def only_group(snapshot: ClusterSnapshot, name: str | None) -> str:
     found = name if name is not None else _only_name(snapshot, Given())
     if found is None:
         hint = "fetch-routes writes a snapshot with groups and their consumers"
-        raise DataError(f"no consumer group is in {snapshot.endpoint}", hint=hint, code="consumers-unknown")
+        raise DataError(f"{snapshot.endpoint} has no consumer group", hint=hint, code="consumers-unknown")
     if found not in gaps(snapshot).groups:
         snapshot.group(found)
     return found
@@ -628,7 +626,9 @@ def only_group(snapshot: ClusterSnapshot, name: str | None) -> str:
 def _only_name(snapshot: ClusterSnapshot, given: Given) -> str | None:
     if len(snapshot.groups) > 1 and given.client_ids is None:
         names = ", ".join(sorted(snapshot.groups)[:8])
-        raise UsageError("which group?", hint=f"name it with --group; the source holds {names}", code="which-group")
+        raise UsageError(
+            "which group?", hint=f"name the group with --group; the source has {names}", code="which-group"
+        )
     return next(iter(snapshot.groups)) if len(snapshot.groups) == 1 else None
 
 
@@ -640,12 +640,14 @@ def _only_topic(snapshot: ClusterSnapshot, name: str | None, given: Given) -> tu
         return tuple(names) or tuple(retry & snapshot.routes.keys())
     if names:
         listed = ", ".join(names[:8])
-        raise UsageError("which topic?", hint=f"name it with --topic; the source holds {listed}", code="which-topic")
+        raise UsageError(
+            "which topic?", hint=f"name the topic with --topic; the source has {listed}", code="which-topic"
+        )
     seen = None if name is None else snapshot.groups.get(name)
     if seen is not None and seen.views == ():
-        raise consumers.nobody_online(name, seen, "its topics are not known; name one with --topic")
+        raise consumers.nobody_online(name, seen, "its topics are unknown; name one with --topic")
     hint = "a plan needs the route of a topic"
-    raise DataError(f"no route is in {snapshot.endpoint}", hint=hint, code="topic-not-found")
+    raise DataError(f"{snapshot.endpoint} has no route", hint=hint, code="topic-not-found")
 
 
 def reported_by(group: Group) -> dict[str, str]:

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from msgspec.structs import replace
 
 from rmqlb.engine import source_findings as of_source
-from rmqlb.engine.assignment.consumers import broadcasting_finding, proxy_findings, shared_id_findings, unusual_findings
+from rmqlb.engine.assignment.consumers import broadcasting_finding, shared_id_findings, unusual_findings
 from rmqlb.engine.assignment.detect import mismatch_findings, owner_findings
-from rmqlb.engine.diagnose.diagnose import ONE_LOOK, RULES, findings_by
+from rmqlb.engine.diagnose.diagnose import ONE_SAMPLE, RULES, findings_by
 from rmqlb.engine.diagnose.evidence import GroupEvidence
 from rmqlb.engine.group import Group, assumption, known
 from rmqlb.errors import DataError, RmqlbError
@@ -31,7 +31,7 @@ _LONGEST_READ_MS = 60_000  # a consumer may have started while its group was rea
 def group_findings(group: Group, unread: Sequence[Unread]) -> tuple[GroupFinding, ...]:
     """All findings on a group of a snapshot, the worst first; `unread` are its unread parts."""
     # The findings on its routes name topics without readable queues.
-    found = [each for each in findings_by(ONE_LOOK, GroupEvidence(group)) if each.code != "no-read-queues"]
+    found = [each for each in findings_by(ONE_SAMPLE, GroupEvidence(group)) if each.code != "no-read-queues"]
     others = [*of_source.unread_findings(unread), *_others(group)]
     if group.shares and not any(finding.explains or finding.code in _OWNERS for finding in found):
         others += known(lambda: [*_unexplained(group)]) or []
@@ -50,14 +50,14 @@ def planning_findings(group: Group, *, pop: bool = True) -> tuple[Finding, ...]:
         as_reported = replace(assumption(group.snapshot, group.name or ""), topics=group.given.topics)
         is_reported = as_reported == group.given  # then its computed facts hold
         reported = group if is_reported else Group(group.snapshot, group.name, group.settings, as_reported, group.gaps)
-        hidden = proxy_findings(group.seen)  # with evidence, instead of the rule's finding
+        hidden = [*_hidden(group)]  # with evidence, instead of the rule's finding
         left_out = (*_OF_CONSUMPTION, *(each.code for each in hidden))
         found = [each.brief for each in group_findings(reported, ()) if each.code not in left_out]
         found += [*hidden, *_not_subscribed(group)]
         found += group.strategy.findings if group.given.strategy is not None else ()
         if not pop and group.popped_routes:
             names = ", ".join(route.topic for route in group.popped_routes)
-            text = f"left out: {names}, which {group.title} consumes by POP: no consumer owns a queue there"
+            text = f"left out: {names}, which {group.title} consumes by POP, so no consumer owns their queues"
             found = [each for each in found if each.code != "pop-consumption"]
             found.append(Finding("pop-consumption", text, group.name, INFO))
         if group.given.sdk is not None or group.given.sdk_of:
@@ -101,7 +101,7 @@ def _others(group: Group) -> Iterator[Finding]:
         latest = at.timestamp() * 1000 + _LONGEST_READ_MS
         starts = {i: report.started_at for i, report in seen.reports.items() if report.started_at is not None}
         ahead = sort_client_ids(i for i, start in starts.items() if start > latest)
-        text = f"{group.title}: {named(ahead)} started in the future, by a clock that is ahead of this computer's"
+        text = f"{group.title}: {named(ahead)} report a start time in the future: clock ahead of this computer's"
         yield from [Finding("clock-ahead", text, group.name, INFO, tuple(ahead))] if ahead else ()
     yield from _of_routes(group)
     if group.shares and not group.unsettled:
@@ -115,6 +115,11 @@ def _others(group: Group) -> Iterator[Finding]:
 
 def _finding(error: RmqlbError) -> Finding:
     return Finding(error.code, error.message, error.group, INFO)
+
+
+def _hidden(group: Group) -> Iterator[Finding]:
+    if "hidden" in group.refusals:
+        yield _finding(group.refusals["hidden"])
 
 
 def _of_routes(group: Group) -> Iterator[Finding]:
@@ -132,10 +137,10 @@ def _of_given(group: Group) -> Iterator[Finding]:
         yield Finding("group-not-seen", f"group {group.name} is not in {group.snapshot.endpoint}; {close}", group.name)
     yield from shared_id_findings(group.given.client_ids or ())
     if group.placeholders:
-        text = "the consumers are placeholders: real ones have other IDs, and sort by them"
+        text = "the consumers are placeholders; real client IDs may sort differently"
         yield Finding("placeholder-ids", text, severity=INFO)
     if group.seen is not None:
-        yield from proxy_findings(group.seen)
+        yield from _hidden(group)
         yield from _not_subscribed(group)
 
 

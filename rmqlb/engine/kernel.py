@@ -39,7 +39,7 @@ def stream_key(seed: int, trial: int, stream: int) -> int:
 
 
 def stream_named(name: str) -> int:
-    """The 64-bit number of the stream of a name: a broker draws the same numbers, whichever other brokers exist."""
+    """The 64-bit number of a name's stream, so a broker draws the same numbers whichever other brokers exist."""
     number = 0
     for byte in sort_key(name):
         number = mix(number + byte + 1)
@@ -87,7 +87,7 @@ class Clock:
         if not self._due or self._due[0][0] > until_us:
             return False
         if self._count > MOST_STEPS:
-            text = f"the simulation takes more than {MOST_STEPS:,} steps; it got as far as {self.now // 1000} ms"
+            text = f"the simulation takes more than {MOST_STEPS:,} steps; it reached {self.now // 1000} ms"
             hint = "simulate a shorter time, longer timers, or fewer consumers, brokers and events"
             raise UsageError(text, hint=hint, code="too-many-steps")
         self.now, _, action, arguments = heappop(self._due)
@@ -107,7 +107,7 @@ class Process:
         self._frozen = False
 
     def sleep(self, delay_us: int) -> None:
-        """Replace the present sleep by one of this length."""
+        """Replace the current sleep by one of this length."""
         self._nap += 1
         self._due = self._clock.now + delay_us
         if not self._frozen:
@@ -180,8 +180,13 @@ def last_tick(first: int, every: int, until: int) -> int:
 
 
 def until_next_tick(begin: int, every: int, now: int) -> int:
-    """The time until a timer's next tick, counted from `begin`; a tick that is due now is over."""
+    """The time until a timer's next tick, counted from `begin`; a tick that is due now does not count."""
     return every - (now - begin) % every
+
+
+def nearest_rank(ordered: Sequence[Found], percent: int) -> Found:
+    """The smallest value that so many of 100 do not exceed."""
+    return ordered[max(-(-len(ordered) * percent // 100), 1) - 1]
 
 
 _FEWEST_TO_FORK = 64  # fewer trials are done before processes have started

@@ -30,7 +30,7 @@ from rmqlb.engine.plan.rebalance import Side, plan_rebalance
 from rmqlb.engine.rates import seconds_between
 from rmqlb.engine.rebalance.profile import Clocks
 from rmqlb.engine.rebalance.start_offsets import with_starts
-from rmqlb.engine.send.sdk import ChosenSdk
+from rmqlb.engine.send.profile import ChosenSdk
 from rmqlb.engine.send.select_queue import key_queues
 from rmqlb.errors import DataError, UsageError
 from rmqlb.model import plan_topic as result
@@ -95,7 +95,7 @@ def _target(route: TopicRouteData, request: TopicRequest, known: Mapping[str, Br
     everywhere = {**known, **brokers}
     there = [name for name, broker in everywhere.items() if broker.cluster == request.move_to_cluster]
     if request.move_to_cluster is not None and not there:
-        problem = f"--move-to-cluster {request.move_to_cluster}: no broker of that cluster is in the source"
+        problem = f"--move-to-cluster {request.move_to_cluster}: the source has no broker of that cluster"
         hint = suggestion("clusters", request.move_to_cluster, {broker.cluster for broker in everywhere.values()})
         raise DataError(problem, hint=hint, code="unknown-cluster")
     datas = {data.broker_name: data for data in route.queue_datas}
@@ -103,7 +103,7 @@ def _target(route: TopicRouteData, request: TopicRequest, known: Mapping[str, Br
     more = [NewBroker(name) for name in there if name not in request.drain_brokers]
     usual = Counter((d.read_queue_nums, d.write_queue_nums) for d in route.queue_datas if d.read_queue_nums > 0)
     reads, writes = usual.most_common(1)[0][0] if usual else (0, 0)
-    for broker in (*request.add_brokers, *(more if request.move_to_cluster is not None else ())):
+    for broker in (*request.add_brokers, *more):
         if broker.name in drained:
             raise UsageError(f"broker {broker.name} is added and drained: the changes contradict each other")
         here = datas.get(broker.name)
@@ -149,7 +149,7 @@ def _opened(old: QueueData | None, new: QueueData) -> QueueData:
 
 
 def _switched(old: QueueData | None, new: QueueData) -> QueueData:
-    """Producers write their final queues; readable queues stay readable."""
+    """The route with the final writable queues; readable queues stay readable."""
     if old is None:
         return new
     if not new.writable:
@@ -192,29 +192,26 @@ def commands_between(
     changed = [data for data in after.queue_datas if data != old.get(data.broker_name)]
     changed.sort(key=lambda data: not data.perm & PERM_WRITE)
     types = (None if data.broker_name in old else message_type for data in changed)
-    found = [_update_topic(after, data, name_servers, kind) for data, kind in zip(changed, types, strict=True)]
+    servers = [] if name_servers is None else ["-n", name_servers]
+    found = [_update_topic(after, data, servers, kind) for data, kind in zip(changed, types, strict=True)]
     if before.order_topic_conf != after.order_topic_conf and after.order_topic_conf is not None:
-        words = ["mqadmin", "updateOrderConf", *_n(name_servers), "-t", after.topic, "-m", "put"]
+        words = ["mqadmin", "updateOrderConf", *servers, "-t", after.topic, "-m", "put"]
         found.append(result.AdminCommand(None, None, shlex.join([*words, "-v", after.order_topic_conf])))
     return found
 
 
 def _update_topic(
-    route: TopicRouteData, data: QueueData, name_servers: str | None, message_type: str | None
+    route: TopicRouteData, data: QueueData, servers: Sequence[str], message_type: str | None
 ) -> result.AdminCommand:
     broker = route.broker(data.broker_name)
     known = None if broker is None else broker.broker_addrs.get(MASTER_ID)
     address = None if known == "unknown" else known
-    words = ["mqadmin", "updateTopic", *_n(name_servers), "-b", address or f"ADDRESS-OF-{data.broker_name}"]
+    words = ["mqadmin", "updateTopic", *servers, "-b", address or f"ADDRESS-OF-{data.broker_name}"]
     words += ["-t", route.topic, "-r", str(max(data.read_queue_nums, 0)), "-w", str(max(data.write_queue_nums, 0))]
     words += ["-p", str(data.perm), *(["-u", "true"] if data.topic_sys_flag & _UNIT else [])]
     words += ["-s", "true"] if data.topic_sys_flag & _UNIT_SUB else []
     words += [] if message_type in (None, NORMAL) else ["-a", f"+message.type={message_type}"]
     return result.AdminCommand(data.broker_name, address, shlex.join(words))
-
-
-def _n(name_servers: str | None) -> list[str]:
-    return [] if name_servers is None else ["-n", name_servers]
 
 
 _POLL_MS = Clocks().route_poll_us / 1000
@@ -265,7 +262,6 @@ def _steps(
     opens = not set(now.subscribe_queues()).issuperset(final)
     written = now.publish_queues()
     switches = written != writable
-    held_ms = drain_ms(groups, now.subscribe_queues()) if switches else 0.0
     same_length = len(written) == len(writable)  # otherwise keys leave every queue
     losing = [queue for at, queue in enumerate(written) if not same_length or writable[at] != queue]
     drained = drain_ms(groups, losing)
@@ -298,6 +294,7 @@ def _steps(
 
     yield step("add-read-queues", now, opened, opens, _NOTICED_MS, wait_readable, _wait("owned", final))
     if ordered:
+        held_ms = drain_ms(groups, now.subscribe_queues())
         yield step("hold-producers", opened, opened, switches, held_ms, _wait("drained", readable))
     change = step("change-write-queues", opened, switched, switches, _POLL_MS, wait_writable)
     sdks, shares = moved_keys(now, target, keys)

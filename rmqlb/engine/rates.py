@@ -1,4 +1,4 @@
-"""The rates at which messages come into queues: given for a topic, or observed between two snapshots."""
+"""The inflow of queues: given for a topic, or observed between two snapshots."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rmqlb.model.route import TopicRouteData
 def spread_evenly(
     rates: Mapping[str, float], routes: Sequence[TopicRouteData], events: Sequence[Event] = ()
 ) -> dict[MessageQueue, float]:
-    """Each topic's rate per second, divided evenly among the read queues of the beginning.
+    """Each topic's rate per second, divided evenly among its initial read queues.
 
     A queue that an event adds has the same rate as the others, which is more than an even share: bounds stay bounds.
     """
@@ -44,10 +44,10 @@ def seconds_between(later: datetime | None, earlier: datetime | None, where: str
     """The time between two snapshots; `where` names the earlier one in errors (DataError)."""
     if later is None or earlier is None:
         which = f"{where} does" if earlier is None else "the source does"
-        raise DataError(f"{which} not report when it was taken, so that no rate follows", hint=hint)
+        raise DataError(f"{which} not report when it was taken, so the rate is unknown", hint=hint)
     if later <= earlier:
         text = f"{where} is not earlier than the source: {utc_text(earlier)} and {utc_text(later)}"
-        raise DataError(text, hint="-s is the later snapshot, --earlier the earlier one")
+        raise DataError(text, hint="pass the later snapshot with -s, and the earlier one with --earlier")
     return (later - earlier).total_seconds()
 
 
@@ -66,11 +66,11 @@ def observed_rates(
         if end is None or before is None:
             continue
         if end < before:
-            text = f"queue {queue.broker_name}:{queue.queue_id} of {queue.topic} ends at {end}, and in {where} at"
+            text = f"queue {queue.broker_name}:{queue.queue_id} of {queue.topic} ends at {end}, but in {where} at"
             hint = "are both snapshots of the same cluster?"
-            raise DataError(f"{text} {before}: offsets run backwards", hint=hint)
+            raise DataError(f"{text} {before}: offsets went back", hint=hint)
         rates[queue] = (end - before) / length_s
     if not rates:
         hint = "fetch both with fetch-routes --group, which reads offsets"
-        raise DataError(f"{where} and the source have no queue whose end both know", hint=hint)
+        raise DataError(f"{where} and the source have no queue with both end offsets", hint=hint)
     return rates, length_s

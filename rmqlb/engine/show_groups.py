@@ -1,4 +1,4 @@
-"""Groups in a line each, the consumers of one group, and conditions on them."""
+"""Groups, one per line, the consumers of one group, and conditions on them."""
 
 from __future__ import annotations
 
@@ -47,22 +47,18 @@ from rmqlb.model.groups import (
     ProcessAddress,
     Status,
 )
-from rmqlb.model.plan import Origin
+from rmqlb.model.owners import Origin
 from rmqlb.model.result import ERROR, SEVERITIES, WARNING, Progress, TriedCondition, no_progress, utc_text
 from rmqlb.model.snapshot import ClusterSnapshot, Unread, UnreadKind, suggestion
 
 
 def group_line(
-    group: Group,
-    unread: Sequence[Unread],
-    max_lag: int | None = None,
-    drain: Drain | None = None,
-    max_drain_ms: float = math.inf,
+    group: Group, unread: Sequence[Unread], max_lag: int, drain: Drain | None = None, max_drain_ms: float = math.inf
 ) -> GroupLine:
     """The group in numbers, with its findings; `unread` are its unread parts. A finding says why a figure is None.
 
-    With `max_lag`, lag and suspicions count for its status. A lag that is never gone counts below that limit too, and
-    one that takes longer than `max_drain_ms`.
+    A lag above `max_lag` counts for its status, and below that limit one that is never gone or takes longer than
+    `max_drain_ms`.
     """
     name = group.name or ""
     if name not in group.snapshot.groups:
@@ -71,10 +67,9 @@ def group_line(
     seen, owned = group.group, known(lambda: group.ownership)
     lasts = drain is not None and (drain.drains == "never" or (drain.drain_ms_at_least or 0) > max_drain_ms)
     findings, late = group_findings(group, unread), lagging(group, 0 if lasts else max_lag)
-    if max_lag is not None:
-        there = {finding.code for finding in findings}
-        found = [*findings, *(each for each in suspicions(GroupEvidence(group)) if each.code not in there)]
-        findings = tuple(sorted(found, key=lambda finding: SEVERITIES.index(finding.severity)))
+    there = {finding.code for finding in findings}
+    found = [*findings, *(each for each in suspicions(GroupEvidence(group)) if each.code not in there)]
+    findings = tuple(sorted(found, key=lambda finding: SEVERITIES.index(finding.severity)))
     mismatches = group.mismatches if group.shares else None
     strategies, origin = _strategies(group)
     ids, lags = group.listed, [state.lag for state in seen.queues.values()]
@@ -145,7 +140,7 @@ def _strategies(group: Group) -> tuple[tuple[str, ...], Origin | None]:
 
 
 def _status(findings: Sequence[GroupFinding], group: Group, owned: Ownership | None, late: Lagging | None) -> Status:
-    """Without a grave finding the owners decide: oddities without a proven fault are unknown."""
+    """A group's status: without a grave finding, owners decide, and oddities without a proven fault are unknown."""
     worst = {each.severity for each in findings if each.code != "no-consumer-online" or each.severity == ERROR}
     if ERROR in worst or WARNING in worst:
         return "error" if ERROR in worst else "warning"
@@ -421,7 +416,7 @@ def _one(condition: Condition, lines: Sequence[GroupLine]) -> GroupLine:
     for line in lines:
         if line.group == condition.subject:
             return line
-    problem = f"--fail-on {condition.text!r}: group {condition.subject} is not looked at"
+    problem = f"--fail-on {condition.text!r}: group {condition.subject} is not selected"
     raise UsageError(problem, hint=suggestion("groups", condition.subject or "", [line.group for line in lines]))
 
 

@@ -17,7 +17,7 @@ def sighting_findings(sighting: RouteSighting) -> Iterator[Finding]:
             f"{one.seen.where}: {counted(len(one.route.subscribe_queues()), 'readable queue')}"
             for one in (sighting, *sighting.others)
         )
-        yield Finding("routes-differ", f"NameServers give different routes of topic {sighting.route.topic} ({views})")
+        yield Finding("routes-differ", f"NameServers have different routes of topic {sighting.route.topic} ({views})")
 
 
 def unreadable_findings(route: TopicRouteData) -> Iterator[Finding]:
@@ -53,7 +53,7 @@ def route_findings(route: TopicRouteData) -> Iterator[Finding]:
     if ordered is not None:
         gone = sorted(ordered.keys() - {data.broker_name for data in route.queue_datas})
         lost = f"; sends to {', '.join(gone)}, which the route does not have, fail" if gone else ""
-        text = f"topic {topic} has an order config: producers take their queues from it, whatever brokers say{lost}"
+        text = f"topic {topic} has an order config: producers take their queues from it, whatever brokers report{lost}"
         yield Finding("order-topic", text)
 
 
@@ -67,10 +67,10 @@ def _master(name: str, broker: BrokerData | None, sent_to: bool | None) -> Itera
 
 def _permissions(name: str, data: QueueData, sent_to: bool | None, *, is_static: bool) -> Iterator[Finding]:
     if not data.readable:
-        told = "consumers own its queues and are refused" if is_static else "consumers do not see its queues"
+        told = "consumers own its queues, but cannot read them" if is_static else "consumers leave out its queues"
         yield Finding("not-readable", f"{name} is not readable: {told}")
     if not data.writable and sent_to is not None:
-        told = "sends to it fail" if sent_to else "producers do not see its queues"
+        told = "sends to it fail" if sent_to else "producers leave out its queues"
         yield Finding("not-writable", f"{name} is not writable: {told}")
 
 
@@ -84,7 +84,7 @@ def _queues(name: str, data: QueueData, ordered: int | None) -> Iterator[Finding
         above = f"{reads} readable queues but {writes} in the order config"
     if reads < writes:
         unread = _span(reads, writes)
-        yield Finding("read-below-write", f"{name} has {below}: messages in {unread} are read by no consumer")
+        yield Finding("read-below-write", f"{name} has {below}: no consumer reads messages in {unread}")
     elif reads > writes:
         gets = "gets" if writes + 1 == reads else "get"
         yield Finding("read-above-write", f"{name} has {above}: {_span(writes, reads)} {gets} no new messages")

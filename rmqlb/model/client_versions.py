@@ -42,12 +42,15 @@ def parse_version(text: str, whose: str = "client", oldest: Version = OLDEST) ->
     if match is None:
         from rmqlb.model.send_scenario import NEWEST
 
-        raise UsageError(f"{text[:40]}: not a {whose} version", hint=f"write it as {NEWEST} or 4.9.7")
+        raise UsageError(f"{text[:40]}: not a {whose} version", hint=f"write a version such as {NEWEST} or 4.9.7")
     version = int(match[1]), int(match[2]), int(match[3] or 0)
     if version < oldest:
         least = ".".join(map(str, oldest))
         rules = "4.7.1" if oldest == OLDEST else least
-        raise UsageError(f"{text}: {whose}s older than {least} are not known", hint=f"the oldest rules are of {rules}")
+        raise UsageError(
+            f"{text}: the rules of {whose}s older than {least} are not known",
+            hint=f"the oldest known rules are those of {rules}",
+        )
     return version
 
 
@@ -58,8 +61,8 @@ class SdkUse(Struct, frozen=True, rename="camel"):
     library: Annotated[str, "its repository"]
     mirrors: Annotated[str, "the version whose rules are taken"]
     since: Annotated[str, "the oldest version that has the same rules"]
-    vectors: Annotated[int, "answers of the library itself that the rules are held to"]
-    live: Annotated[bool, "running groups of it are held to predictions too"]
+    vectors: Annotated[int, "answers of the library itself with which the rules are tested"]
+    live: Annotated[bool, "running groups of it are compared with predictions too"]
     consumers: Annotated[int, "how many consumers run it"]
     assumed: Annotated[int, "consumers whose library or its rules are unknown: this is the nearest"]
 

@@ -101,11 +101,11 @@ def secret_place(text: str, where: str) -> SecretPlace:
             return SecretPlace("env", name)
         case "keyring" if service and user:
             return SecretPlace("keyring", name)
-    raise UsageError(f"{where}: that is not a place of a secret", hint=f"say where it {PLACES}")
+    raise UsageError(f"{where}: not a location of a secret", hint=f"write where the secret {PLACES}")
 
 
 def check_context_name(name: str, where: str) -> None:
     """Refuse what would be hard to type; UsageError when the name is empty, too long or has odd characters."""
     if not re.fullmatch(_NAME, name):
-        hint = "letters, digits, dots, dashes and underscores, 64 at most, a letter or a digit first"
+        hint = "use at most 64 letters, digits, dots, dashes and underscores; begin with a letter or a digit"
         raise UsageError(f"{where}: {name[:80]!r} cannot be the name of a context", hint=hint)

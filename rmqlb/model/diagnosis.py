@@ -29,9 +29,9 @@ CODES: tuple[str, ...] = (
 class Evidence(Struct, frozen=True, rename="camel"):
     """One observed fact."""
 
-    fact: Annotated[str, "what was looked at"]
+    fact: Annotated[str, "what was measured"]
     value: Annotated[str | int, "the observed value"]
-    threshold: Annotated[str | int | None, "the value from which on it counts; null where no number decides"]
+    threshold: Annotated[str | int | None, "the threshold; null where no number decides"]
     source: Annotated[str, "URL, address or file, never with a secret in it"]
     at: Annotated[str | None, "ISO-8601 in UTC; null when the source does not report it"]
 
@@ -44,7 +44,9 @@ class Explains(Struct, frozen=True, rename="camel"):
     unassigned_after: Annotated[int | None, "unassigned queues by prediction without this cause"] = None
     duplicate_owners_after: Annotated[int | None, "queues with duplicate owners without this cause"] = None
     queues_explained: Annotated[int | None, "queues whose observed owners all causes together predict"] = None
-    queues_explained_without: Annotated[int | None, "those whose owners are predicted without this cause"] = None
+    queues_explained_without: Annotated[int | None, "queues whose observed owners are predicted without this cause"] = (
+        None
+    )
 
 
 class GroupFinding(Struct, frozen=True, rename="camel"):
@@ -59,7 +61,7 @@ class GroupFinding(Struct, frozen=True, rename="camel"):
     evidence: Annotated[tuple[Evidence, ...], "observed facts"] = ()
     consequence: Annotated[str, "its consequence, a sentence"] = ""
     remedy: Annotated[str, "what to do, a sentence"] = ""
-    explains: Annotated[Explains | None, "how much of the observed owners it explains; null if none"] = None
+    explains: Annotated[Explains | None, "how many of the observed owners it explains; null if none"] = None
     message: Annotated[str, "one line for people, naming what it is about"] = ""
 
     @property
@@ -87,7 +89,9 @@ class GroupCounts(Struct, frozen=True, rename="camel"):
     queues: Annotated[int | None, "readable queues of its topics"] = None
     unassigned: Annotated[int | None, "queues observed without an owner; null when unknown or not shared"] = None
     duplicate_owners: Annotated[int | None, "queues with two or more observed owners; null in the same cases"] = None
-    owners_unknown: Annotated[int | None, "queues with unobserved owners; null when not shared, or all are"] = None
+    owners_unknown: Annotated[
+        int | None, "queues with unknown owners; null when not shared, or without any known owner"
+    ] = None
     lag: Annotated[int | None, "unread messages; null when they are not known of every queue"] = None
     lag_at_least: Annotated[int | None, "unread messages of queues where they are known; null without any"] = None
 
@@ -123,7 +127,7 @@ class QueueDrain(Struct, frozen=True, rename="camel"):
     queue_id: int
     owners: Annotated[tuple[str, ...] | None, "its owners, observed or predicted; null when unknown"]
     lag: Annotated[int | None, "messages not yet read; null when unknown"]
-    drain: Annotated[Drain, "when its lag is gone"]
+    drain: Annotated[Drain, "when the queue's lag is gone"]
 
 
 class ConsumerStacks(Struct, frozen=True, rename="camel"):
@@ -139,7 +143,7 @@ class Undecided(Struct, frozen=True, rename="camel"):
     code: Annotated[str, "code of the finding that it looks for"]
     reason: Annotated[str, "the evidence that is missing, or why the rule does not apply"]
     remedy: Annotated[str | None, "how to get that evidence; null where nothing is known to"] = None
-    needs: Annotated[str | None, "that evidence in a few words; null for a rule that does not apply"] = None
+    needs: Annotated[str | None, "the missing evidence in a few words; null for a rule that does not apply"] = None
     suspected: Annotated[str | None, "a sign of the problem that another sample has to confirm; null without"] = None
 
 
@@ -186,11 +190,11 @@ class DiagnosisSummary(Struct, frozen=True, rename="camel"):
     with_warnings: Annotated[int, "groups whose gravest finding is a warning, or with a suspicion"]
     lagging: Annotated[int, "other groups with a lag above the limit"]
     unknown: Annotated[int, "other groups with a rule that could not be decided"]
-    in_order: Annotated[int, "the others"]
+    in_order: Annotated[int, "the remaining groups"]
 
 
 class DiagnosisOfGroups(Result, frozen=True):
     """Why several groups are as they are."""
 
     groups: Annotated[tuple[Diagnosis, ...], "each group's diagnosis, as rmqlb/diagnosis has it, the worst first"]
-    summary: Annotated[DiagnosisSummary, "of all of them"]
+    summary: Annotated[DiagnosisSummary, "of all groups together"]

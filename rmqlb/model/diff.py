@@ -50,7 +50,7 @@ class TopicDiff(Struct, frozen=True):
 
     topic: str
     change: Annotated[Presence, "added, removed or changed"]
-    brokers: Annotated[tuple[BrokerDiff, ...], "those that differ, by name"]
+    brokers: Annotated[tuple[BrokerDiff, ...], "brokers that differ, by name"]
     settings: Annotated[tuple[SettingDiff, ...], "other settings that differ"]
     groups: Annotated[tuple[str, ...], "the groups that subscribe to it in either snapshot, by name"]
 
@@ -63,7 +63,9 @@ class QueueDiff(OfQueue, frozen=True, rename="camel"):
     owners_before: Annotated[tuple[str, ...] | None, "client IDs, sorted; null when the queue did not exist"]
     owners_after: Annotated[tuple[str, ...] | None, "in the second snapshot; null when the queue does not exist"]
     predicted_before: Annotated[tuple[str, ...] | None, "predicted owners; null without the queue or a prediction"]
-    predicted_after: Annotated[tuple[str, ...] | None, "those of the second snapshot; null in the same cases"]
+    predicted_after: Annotated[
+        tuple[str, ...] | None, "predicted owners in the second snapshot; null in the same cases"
+    ]
     how: Annotated[How, "predicted by causes, converged (predicted before), pending or unexplained"]
     causes: Annotated[tuple[Cause, ...], "the fewest changes to the first snapshot that give those owners"]
     lag_before: Annotated[int | None, "unread messages in the first snapshot"]
@@ -95,10 +97,12 @@ class GroupOwners(Struct, frozen=True, rename="camel"):
 
     consumers: Annotated[int | None, "distinct client IDs; null when they are not reported"]
     topics: Annotated[tuple[str, ...] | None, "its topics, without its retry topic; null when they are not reported"]
-    strategies: Annotated[tuple[str, ...], "reported, or by the observed owners, most used first; empty when unknown"]
+    strategies: Annotated[
+        tuple[str, ...], "reported, or derived from the observed owners, most used first; empty when unknown"
+    ]
     queues: Annotated[int, "queues whose owners are observed"]
-    unassigned: Annotated[int, "those of them without an owner"]
-    duplicate_owners: Annotated[int, "those with several owners; of a BROADCASTING group 0"]
+    unassigned: Annotated[int, "of these, queues without an owner"]
+    duplicate_owners: Annotated[int, "of these, queues with several owners; 0 for a BROADCASTING group"]
     lag: Annotated[int | None, "unread messages in all queues whose lag is known; null when none is"]
 
 
@@ -113,7 +117,7 @@ class GroupDiff(Struct, frozen=True, rename="camel"):
     left: Annotated[tuple[str, ...], "client IDs that are gone"] = ()
     processes: Annotated[tuple[ProcessesDiff, ...], "client IDs in both that another number of processes has"] = ()
     topics_added: Annotated[tuple[str, ...], "topics that it subscribes to only in the second"] = ()
-    topics_removed: Annotated[tuple[str, ...], "only in the first"] = ()
+    topics_removed: Annotated[tuple[str, ...], "topics that it subscribes to only in the first"] = ()
     strategy_changed: Annotated[bool, "some consumers run another strategy; false when one side is unknown"] = False
     strategy_assumed: Annotated[bool, "neither snapshot shows the strategy: explanations assume AVG"] = False
     settings: Annotated[tuple[SettingDiff, ...], "other settings that differ"] = ()
@@ -140,7 +144,7 @@ class NotCompared(Struct, frozen=True):
 
     kind: Annotated[Literal["topic", "group"], "topic or group"]
     name: Annotated[str, "its name"]
-    reason: Annotated[str, "why"]
+    reason: Annotated[str, "why it could not be read"]
 
 
 class DiffSummary(Struct, frozen=True, rename="camel"):
@@ -161,20 +165,22 @@ class DiffSummary(Struct, frozen=True, rename="camel"):
     newly_duplicate_owners: Annotated[int, Figure("queues that have several owners and had one or none")]
     queues_added: Annotated[int, Figure("queues that are new to a group")]
     queues_removed: Annotated[int, Figure("queues that a group no longer has")]
-    pending: Annotated[int, Figure("queues on their way to the owners that the changes give them")]
+    pending: Annotated[int, Figure("queues that have not yet reached the owners that the changes give them")]
     unexplained: Annotated[int, Figure("queues whose new owners no change explains")]
-    lag_growth: Annotated[int | None, Figure("growth of the lag in groups where it grew", unknown="if known of none")]
+    lag_growth: Annotated[
+        int | None, Figure("growth of the lag in groups where it grew", unknown="if known for no group")
+    ]
     offsets_back: Annotated[int, Figure("queues whose consumer offset is lower than before")]
 
 
 class SnapshotDiff(Result, frozen=True):
     """Two snapshots of a cluster compared."""
 
-    before: Annotated[SnapshotSide, "the first"]
-    after: Annotated[SnapshotSide, "the second"]
-    summary: Annotated[DiffSummary, "in numbers"]
-    groups: Annotated[tuple[GroupDiff, ...], "those that differ, by name"]
-    topics: Annotated[tuple[TopicDiff, ...], "those whose routes differ, by name"]
+    before: Annotated[SnapshotSide, "the first snapshot"]
+    after: Annotated[SnapshotSide, "the second snapshot"]
+    summary: Annotated[DiffSummary, "the differences in numbers"]
+    groups: Annotated[tuple[GroupDiff, ...], "brokers that differ, by name"]
+    topics: Annotated[tuple[TopicDiff, ...], "topics whose routes differ, by name"]
     not_compared: Annotated[tuple[NotCompared, ...], "what one snapshot could not read"]
     conditions: tuple[TriedCondition, ...] = ()
 
@@ -184,7 +190,7 @@ class PredictedGroup(Struct, frozen=True, rename="camel"):
 
     group: Annotated[str, "its name"]
     kind: Annotated[Literal["plan", "simulation"], "plan or simulation"]
-    placeholders: Annotated[Mapping[str, str], "placeholder consumer → the client ID that came instead"]
+    placeholders: Annotated[Mapping[str, str], "placeholder consumer → the client ID that replaced it"]
     queues: Annotated[tuple[QueueComparison, ...], "queue by queue; the times are null"]
 
 
@@ -193,8 +199,8 @@ class PredictionSummary(Struct, frozen=True, rename="camel"):
 
     queues: Annotated[int, "the queues that it predicts"]
     differences: Annotated[int, Figure("queues with other owners than predicted", of="queues")]
-    other_owner: Annotated[int, Figure("those of them with owners of neither before nor after", of="queues")]
-    not_yet: Annotated[int, Figure("those of them that still have owners of before", of="queues")]
+    other_owner: Annotated[int, Figure("of these, queues with owners of neither before nor after", of="queues")]
+    not_yet: Annotated[int, Figure("of these, queues that still have their former owners", of="queues")]
     unknown: Annotated[int, Figure("queues whose owners are unknown", of="queues")]
 
 
@@ -203,6 +209,6 @@ class PredictionDiff(Result, frozen=True):
 
     prediction: Annotated[str, "the file of the plan or simulation"]
     after: Annotated[SnapshotSide, "the snapshot"]
-    summary: Annotated[PredictionSummary, "in numbers"]
+    summary: Annotated[PredictionSummary, "the comparison in numbers"]
     groups: Annotated[tuple[PredictedGroup, ...], "the groups of the prediction, by name"]
     conditions: tuple[TriedCondition, ...] = ()

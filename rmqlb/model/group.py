@@ -95,27 +95,30 @@ class MemberReport(Struct, frozen=True, rename="camel"):
     """What a consumer says of itself (`remoting.protocol.body.ConsumerRunningInfo`)."""
 
     client_id: Annotated[str, "its client id"]
-    topics: Annotated[frozenset[str] | None, "to which it subscribes"] = None
+    topics: Annotated[frozenset[str] | None, "topics that it subscribes to"] = None
     strategy_class: Annotated[str | None, "Java class of its strategy, without the package"] = None
     client_rebalance: Annotated[bool | None, "false when it lets the broker assign its queues (5.x)"] = None
     consumer_type: Annotated[ConsumerType | None, "push, pull, lite-pull or assign (assigns itself queues)"] = None
     consume_timestamp: Annotated[str | None, "start of CONSUME_FROM_TIMESTAMP, yyyyMMddHHmmss by its own clock"] = None
     started_at: Annotated[int | None, "when it started, in milliseconds since 1970"] = None
-    pop_topics: Annotated[frozenset[str] | None, "of which it takes messages by POP"] = None
-    evidence: Annotated[ConsumerEvidence | None, "what only a diagnosis needs; None when it was not asked for"] = None
+    pop_topics: Annotated[frozenset[str] | None, "topics whose messages it takes by POP"] = None
+    evidence: Annotated[ConsumerEvidence | None, "data that only a diagnosis needs; None when it was not requested"] = (
+        None
+    )
 
 
 class QueueState(Struct, frozen=True, rename="camel"):
     """One queue as the group uses it. What was not observed is None."""
 
-    owners: frozenset[str] | None = None  # IDs of the clients that hold it; empty when none does
-    broker_offset: int | None = None  # end of the queue, in messages
-    consumer_offset: int | None = None  # next message to read; below 0 when the group has stored none
-    last_timestamp: int | None = None  # store time of the last message read, ms since 1970
-    # the broker's answer to a consumer that takes the queue (QUERY_CONSUMER_OFFSET): an offset, or −1 for none
-    stored_offset: int | None = None
-    min_offset: int | None = None  # the first message that is still there
-    timestamp_offset: int | None = None  # the broker's offset for the `consumeTimestamp` of the consumer that takes it
+    owners: Annotated[frozenset[str] | None, "client IDs that own it; null when unknown"] = None
+    broker_offset: Annotated[int | None, "the next message to be stored"] = None
+    consumer_offset: Annotated[int | None, "the next message that the group reads; -1 when it has stored none"] = None
+    last_timestamp: Annotated[int | None, "store time of the last message that was read, in ms since 1970"] = None
+    stored_offset: Annotated[
+        int | None, "the offset that the broker returns to a consumer that takes the queue; -1 is none"
+    ] = None
+    min_offset: Annotated[int | None, "the first message that is still there"] = None
+    timestamp_offset: Annotated[int | None, "the first message since the consumer's consumeTimestamp"] = None
 
     @property
     def sorted_owners(self) -> tuple[str, ...] | None:

@@ -81,7 +81,9 @@ class Timers(Struct, frozen=True):
     pull_idle_us: Annotated[Time, "age of a pull at which the queue is dropped (`pullMaxIdleTime`)"] = 120 * SECOND_US
     pull_hold_us: Annotated[Time, "for how long a broker holds a pull that finds nothing"] = 15 * SECOND_US
     lock_renewal_us: Annotated[PositiveTime, "orderly: between renewals of locks (`lockInterval`)"] = 20 * SECOND_US
-    lock_life_us: Annotated[Time, "orderly: after which a broker frees a lock (`lockMaxLiveTime`)"] = 60 * SECOND_US
+    lock_life_us: Annotated[Time, "orderly: time after which a broker frees a lock (`lockMaxLiveTime`)"] = (
+        60 * SECOND_US
+    )
     lock_retry_us: Annotated[Time, "orderly: from a refused lock to a rebalance (5.0.0 and newer)"] = SECOND_US // 2
     unlock_delay_us: Annotated[Time, "orderly: until a forced drop (`unlockDelayTimeMills`)"] = 20 * SECOND_US
     release_wait_us: Annotated[Time | None, "orderly: wait for the listener before a drop; null: by version"] = None
@@ -89,7 +91,7 @@ class Timers(Struct, frozen=True):
     broker_scan_us: Annotated[PositiveTime, "how often a broker looks for such clients"] = 10 * SECOND_US
     socket_idle_us: Annotated[Time, "until a broker closes a silent connection"] = 120 * SECOND_US
     notify_batch_us: Annotated[Time, "how long a broker collects notices; 15 s if they are not sent at once"] = 0
-    rpc_timeout_us: Annotated[Time, "after which a client gives a silent broker up"] = 3 * SECOND_US
+    rpc_timeout_us: Annotated[Time, "time after which a client gives up on a silent broker"] = 3 * SECOND_US
     nameserver_expiry_us: Annotated[Time, "silence after which a NameServer drops a broker"] = 120 * SECOND_US
     nameserver_scan_us: Annotated[Time, "how often it looks for such brokers"] = 5 * SECOND_US
     registration_us: Annotated[Time, "how often a broker registers"] = 30 * SECOND_US

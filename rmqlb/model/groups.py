@@ -7,8 +7,7 @@ from typing import Annotated, Literal
 from msgspec import Struct
 
 from rmqlb.model.diagnosis import Drain, GroupFinding, Lagging, QueueDrain
-from rmqlb.model.owners import Basis
-from rmqlb.model.plan import Origin
+from rmqlb.model.owners import Basis, Origin
 from rmqlb.model.result import ERROR, WARNING, Figure, Result, Severity, TriedCondition
 
 Status = Literal["error", "warning", "lagging", "unknown", "offline", "inOrder"]
@@ -27,12 +26,9 @@ class GroupState(Struct, frozen=True, rename="camel"):
     topics: Annotated[tuple[str, ...] | None, "subscribed topics without the retry topic; null when unknown"] = None
     message_model: Annotated[str | None, "CLUSTERING or BROADCASTING; null when unknown"] = None
     consume_type: Annotated[str | None, "CONSUME_PASSIVELY, CONSUME_ACTIVELY, CONSUME_POP; null when unknown"] = None
-    consumers: Annotated[
-        int | None, Figure("distinct client IDs of the group", metric="consumers", unknown="when unknown")
-    ] = None
+    consumers: Annotated[int | None, Figure("distinct client IDs of the group", metric="consumers")] = None
     processes: Annotated[
-        int | None,
-        Figure("running clients, of which several may share a client ID", metric="processes", unknown="when unknown"),
+        int | None, Figure("running clients, of which several may share a client ID", metric="processes")
     ] = None
     queues: Annotated[
         int | None, Figure("readable queues of the group's topics", metric="queues", unknown="when a route is unknown")
@@ -61,14 +57,10 @@ class GroupState(Struct, frozen=True, rename="camel"):
     ] = None
     basis: Annotated[Basis | None, "whether owners are observed, predicted or assumed; null when unknown"] = None
     duplicate_client_ids: Annotated[
-        int | None,
-        Figure("client IDs with two or more processes", metric="duplicate_client_ids", unknown="when unknown"),
+        int | None, Figure("client IDs with two or more processes", metric="duplicate_client_ids")
     ] = None
     mismatches: Annotated[
-        int | None,
-        Figure(
-            "queues whose observed owners differ from the predicted ones", metric="mismatches", unknown="when unknown"
-        ),
+        int | None, Figure("queues whose observed owners differ from the predicted ones", metric="mismatches")
     ] = None
     imbalance: Annotated[
         float | None,
@@ -107,28 +99,28 @@ class GroupLine(GroupState, frozen=True):
 class OverviewSummary(Struct, frozen=True, rename="camel"):
     """Groups in numbers."""
 
-    groups: Annotated[int, "how many"]
+    groups: Annotated[int, "number of groups"]
     with_errors: Annotated[int, "those whose worst finding is an error"]
     with_warnings: Annotated[int, "those whose worst finding is a warning"]
     lagging: Annotated[int, "other groups with a lag above the limit"]
-    unknown: Annotated[int, "those of which it is not known who owns their queues"]
-    offline: Annotated[int, "those without a visible consumer, and without messages that are known to wait"]
+    unknown: Annotated[int, "groups whose queue owners are unknown"]
+    offline: Annotated[int, "groups without a visible consumer and without known waiting messages"]
     in_order: Annotated[int, "the others"]
     queues: Annotated[int, "of all groups, as far as they are known"]
     lag: Annotated[int, "messages not yet read, of all groups, as far as they are known"]
     unassigned: Annotated[int, "queues known to have no owner; those of groups that are offline are left out"]
     duplicate_owners: Annotated[int, "queues known to have two or more owners"]
     idle: Annotated[int, "consumers known to have no queue"]
-    duplicate_client_ids: Annotated[int, "client IDs known to be carried by several processes"]
-    mismatches: Annotated[int, "queues known to have other observed owners than predicted"]
+    duplicate_client_ids: Annotated[int, "client IDs known to have several processes"]
+    mismatches: Annotated[int, "queues known to have observed owners that differ from the prediction"]
     own: Annotated[int, "RocketMQ's own groups, which are left out and not counted above"] = 0
 
 
 class Overview(Result, frozen=True):
     """Groups, the worst first."""
 
-    groups: Annotated[tuple[GroupLine, ...], "those that are shown"]
-    summary: Annotated[OverviewSummary, "of all that were looked at, those included that are not shown"]
+    groups: Annotated[tuple[GroupLine, ...], "groups that are shown"]
+    summary: Annotated[OverviewSummary, "of all selected groups, including those that are not shown"]
     conditions: tuple[TriedCondition, ...] = ()
 
     def at_least(self, severity: Severity | None, conditions: tuple[TriedCondition, ...]) -> Overview:
@@ -149,7 +141,7 @@ class ConsumerProcess(Struct, frozen=True, rename="camel"):
     """A running client of a group; what is said of its client ID is said of each process that carries it."""
 
     client_id: str
-    processes: Annotated[int, "how many processes carry it"]
+    processes: Annotated[int, "how many processes have it"]
     addresses: Annotated[tuple[ProcessAddress, ...], "where its connections come from, by broker"] = ()
     language: Annotated[str | None, "of its client library; null when it is not known"] = None
     version: Annotated[str | None, "of its client library; null when it is not known"] = None
@@ -178,4 +170,4 @@ class ConsumersOfGroups(Result, frozen=True):
     """The consumers of several groups."""
 
     groups: Annotated[tuple[Consumers, ...], "each group's consumers, as rmqlb/consumers has them"]
-    summary: Annotated[OverviewSummary, "of all of them"]
+    summary: Annotated[OverviewSummary, "all groups in numbers"]

@@ -12,7 +12,8 @@ from rmqlb.model.group import BROADCASTING
 from rmqlb.model.message_queue import MessageQueue, QueueName
 from rmqlb.model.result import Result
 
-Basis = Literal["observed", "predicted", "assumed"]
+Basis = Literal["observed", "predicted", "assumed"]  # of owners
+Origin = Literal["given", "reported", "observed", "assumed"]  # of a strategy
 Change = Literal["same", "moved", "assigned", "unassigned", "added", "removed"]
 """How a queue's owner differs from the one before."""
 
@@ -44,8 +45,8 @@ class Evenness(Struct, frozen=True, rename="camel"):
     queues: Annotated[int, "queues that exist, and those that only a CONFIG list names"]
     idle: Annotated[int, "consumers without a queue"]
     unassigned: Annotated[int, "queues without an owner"]
-    duplicate_owners: Annotated[int, "queues with several client ids as owners"]
-    queues_of_duplicate_client_ids: Annotated[int, "queues whose owner's client ID several processes carry"]
+    duplicate_owners: Annotated[int, "queues with several client IDs as owners"]
+    queues_of_duplicate_client_ids: Annotated[int, "queues whose owner's client ID belongs to several processes"]
     queues_per_consumer: Annotated[QueuesPerConsumer | None, "fewest, mean and most; null without consumers"]
     imbalance: Annotated[float | None, "most queues of one consumer over the mean; null without owned queues"]
 
@@ -65,11 +66,11 @@ class Evenness(Struct, frozen=True, rename="camel"):
 class Spread(Evenness, frozen=True):
     """How evenly queues lie on how many consumers."""
 
-    consumers: Annotated[int, "distinct client ids"]
+    consumers: Annotated[int, "distinct client IDs"]
 
 
 PopShares = Annotated[tuple[int, ...], "popShareQueueNum of the brokers, several where they differ; none by Proxy"]
-AssumedShare = Annotated[bool, "popShareQueueNum is not known, and what brokers have by default is taken"]
+AssumedShare = Annotated[bool, "popShareQueueNum is unknown, and the brokers' default is assumed"]
 ByProxy = Annotated[bool, "its consumers are behind a Proxy, which gives each of them any queue of each broker"]
 REPORTED = "strategy → number of consumers that report it; empty where none does"
 
@@ -79,7 +80,7 @@ class QueueOwners(MessageQueue, frozen=True, rename="camel"):
 
     owners_observed: Annotated[tuple[str, ...] | None, "observed owners; null when none was observed for this queue"]
     lag: Annotated[int | None, "messages not yet read"]
-    owners: Annotated[Mapping[str, tuple[str, ...]], "strategy → client ids, sorted"]
+    owners: Annotated[Mapping[str, tuple[str, ...]], "strategy → client IDs, sorted"]
     reasons: Annotated[Mapping[str, str | None], "strategy → why it goes there; null without --explain"]
 
 
@@ -87,16 +88,18 @@ class ConsumerQueues(Struct, frozen=True, rename="camel"):
     """What a client id gets under a strategy."""
 
     client_id: str
-    queues: Annotated[int, "how many"]
-    idle_reason: Annotated[str | None, "why none; null when it gets some"]
+    queues: Annotated[int, "number of its queues"]
+    idle_reason: Annotated[str | None, "why it gets no queue; null when it gets some"]
 
 
 class StrategyOwners(Evenness, frozen=True):
     """What consumers get under a strategy, and how even that is."""
 
     strategy: str
-    consumers: Annotated[tuple[ConsumerQueues, ...], "what each client id gets, in the clients' order"]
-    mismatches: Annotated[int | None, "queues whose observed owners are others; null when none was observed"]
+    consumers: Annotated[tuple[ConsumerQueues, ...], "what each client ID gets, in the clients' order"]
+    mismatches: Annotated[
+        int | None, "queues whose observed owners differ from the prediction; null when none was observed"
+    ]
 
 
 class PopQueue(Struct, frozen=True, rename="camel"):
@@ -104,7 +107,7 @@ class PopQueue(Struct, frozen=True, rename="camel"):
 
     broker_name: str
     queue_id: Annotated[int, "its number there; -1 is any queue of the broker"]
-    consumers: Annotated[tuple[str, ...] | None, "client IDs, sorted; null behind a Proxy that was not asked"]
+    consumers: Annotated[tuple[str, ...] | None, "client IDs, sorted; null behind a Proxy that was not queried"]
 
 
 class PopTopic(Struct, frozen=True, rename="camel"):
@@ -139,9 +142,9 @@ class BrokerAssignments(Struct, frozen=True, rename="camel"):
 
     topic: str
     broker_name: str
-    modes: Annotated[tuple[str, ...], "PULL or POP, as its answers say; empty where none has a queue"]
+    modes: Annotated[tuple[str, ...], "PULL or POP, according to its answers; empty where none has a queue"]
     consumers: Annotated[int, "for how many consumers it answered"]
-    mismatches: Annotated[tuple[AssignmentMismatch, ...], "its answers that are not the predicted ones"]
+    mismatches: Annotated[tuple[AssignmentMismatch, ...], "its answers that differ from the prediction"]
 
 
 class OwnersReport(Result, frozen=True):
@@ -156,7 +159,7 @@ class OwnersReport(Result, frozen=True):
     mixed_mismatches: Annotated[int | None, "mismatches with the different strategies together; null if one"] = None
     pop_topics: Annotated[tuple[PopTopic, ...], "topics consumed by POP, whose queues have no owner"] = ()
     offsets: Annotated[tuple[QueueOffsets, ...], "offsets of each queue, of a group behind a Proxy"] = ()
-    hidden: Annotated[Literal["certain", "likely"] | None, "consumers behind a Proxy that was not asked"] = None
+    hidden: Annotated[Literal["certain", "likely"] | None, "consumers behind a Proxy that was not queried"] = None
     sdks: Annotated[tuple[SdkUse, ...], "client libraries of the consumers; none in Python"] = ()
     broker_assignments: Annotated[tuple[BrokerAssignments, ...], "brokers' answers for each consumer"] = ()
 
@@ -184,18 +187,18 @@ class OwnersReport(Result, frozen=True):
 class OwnersSummary(Struct, frozen=True, rename="camel"):
     """All groups in numbers."""
 
-    groups: Annotated[int, "how many"]
-    queues: Annotated[int, "how many queues they have"]
-    queues_observed: Annotated[int, "queues of which the source saw the owners"]
-    observed_unassigned: Annotated[int, "those of them that had no owner"]
-    observed_duplicate_owners: Annotated[int, "those with duplicate owners"]
+    groups: Annotated[int, "number of groups"]
+    queues: Annotated[int, "number of their queues"]
+    queues_observed: Annotated[int, "queues whose owners the source reports"]
+    observed_unassigned: Annotated[int, "of these, queues without an owner"]
+    observed_duplicate_owners: Annotated[int, "of these, queues with duplicate owners"]
 
 
 class OwnersOfGroups(Result, frozen=True):
     """Who owns each queue of several groups under each strategy."""
 
     groups: Annotated[tuple[OwnersReport, ...], "each group's owners, as rmqlb/owners has them"]
-    summary: Annotated[OwnersSummary, "of all of them"]
+    summary: Annotated[OwnersSummary, "all groups in numbers"]
 
 
 def owners_of_groups(reports: Sequence[OwnersReport]) -> OwnersOfGroups:

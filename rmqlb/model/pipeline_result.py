@@ -29,10 +29,10 @@ class Verdict(Struct, frozen=True, rename="camel"):
     groups: Annotated[int, "consumer groups"]
     failed: Annotated[int, "limits of the policy that failed and are not waived, of rules of the severity error"]
     incomplete: Annotated[int, "limits that could not be judged, of rules of the severity error"]
-    waived: Annotated[int, "limits that a waiver lets pass"]
+    waived: Annotated[int, "limits that are waived"]
     errors: Annotated[int, "findings of the severity error, those of the policy left out"]
-    new: Annotated[int, "findings that the night before does not have; info left out"]
-    gone: Annotated[int, "findings of the night before that are no more; info left out"]
+    new: Annotated[int, "findings that are new since the night before, except info"]
+    gone: Annotated[int, "findings of the night before that are gone, except info"]
     line: Annotated[str, "the same in a line, for a chat message"] = ""
 
     @property

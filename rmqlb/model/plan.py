@@ -6,18 +6,16 @@ A rollout is a plan for restarts: the ways to restart the consumers, and what ea
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Final, Literal, TypeVar
+from typing import Annotated, Any, Final, TypeVar
 
 from msgspec import Struct, field
 
 from rmqlb.model.client_versions import SdkUse
 from rmqlb.model.group import BROADCASTING
-from rmqlb.model.owners import REPORTED, AssumedShare, ByProxy, Change, PopShares, Spread
+from rmqlb.model.owners import REPORTED, AssumedShare, ByProxy, Change, Origin, PopShares, Spread
 from rmqlb.model.result import Figure, RateSource, Result, TriedCondition
 from rmqlb.model.simulate_rebalance import GroupTrials, LagCurve
 
-Origin = Literal["given", "reported", "observed", "assumed"]
-SAME: Final = "same"
 MOVED: Final = "moved"
 ASSIGNED: Final = "assigned"
 ADDED: Final = "added"
@@ -61,9 +59,9 @@ class ConsumerPlan(Struct, frozen=True, rename="camel"):
     lag_lost: Annotated[int | None, "messages waiting in the queues lost; null when not known for all of them"]
     index_before: Annotated[int | None, "its place among the sorted consumers, from 0; null when it is not there"]
     index_after: Annotated[int | None, "its place among them afterwards; null when it is not there"]
-    processes_before: Annotated[int, "how many processes carry the id"]
-    processes_after: Annotated[int, "how many carry it afterwards"]
-    placeholder: Annotated[bool, "the id was invented, because only a number was asked for"] = False
+    processes_before: Annotated[int, "how many processes have the ID"]
+    processes_after: Annotated[int, "how many have it afterwards"]
+    placeholder: Annotated[bool, "the ID is a placeholder, because only a number was given"] = False
     idle_reason: Annotated[str | None, "why it gets nothing afterwards; null when it gets something or is gone"] = None
     queues_observed: Annotated[int | None, "queues observed as its own before; null when no owner was seen"] = None
 
@@ -72,18 +70,18 @@ class MovedRange(Struct, frozen=True):
     """How many queues move, wherever client ids that are not known yet sort."""
 
     fewest: Annotated[int, "in the best order"]
-    most: Annotated[int, "in the worst"]
+    most: Annotated[int, "in the worst order"]
     complete: Annotated[bool, "all orders were tried; otherwise others may have fewer or more"] = True
 
 
 class ObservedOwners(Struct, frozen=True, rename="camel"):
     """The owners that the source saw before the change."""
 
-    queues: Annotated[int, "queues before the change whose owners it saw"]
+    queues: Annotated[int, "queues before the change whose owners were observed"]
     unassigned: Annotated[int, "those of them that had no owner"]
     duplicate_owners: Annotated[int, "those with duplicate owners"]
-    mismatches: Annotated[int, "those whose owners are not the predicted ones"]
-    moved: Annotated[int, "those that had an owner and get another one afterwards"]
+    mismatches: Annotated[int, "of these, queues whose owners differ from the prediction"]
+    moved: Annotated[int, "queues that had an owner and get another one afterwards"]
 
 
 _OF_SOME = "when not known for all of them"
@@ -106,7 +104,7 @@ class Summary(Struct, frozen=True, rename="camel"):
 
     moved: Moved
     minimum_moves: Annotated[
-        int | None, "fewest moves of any plan with even topics; null without a consumer afterwards"
+        int | None, "fewest moves of any plan with balanced topics; null without a consumer afterwards"
     ]
     newly_assigned: NewlyAssigned
     newly_unassigned: NewlyUnassigned
@@ -130,7 +128,7 @@ class Summary(Struct, frozen=True, rename="camel"):
     moved_range: Range = None
     lag_unassigned: LagUnassigned = None
     lag_removed: LagRemoved = None
-    observed: Annotated[ObservedOwners | None, "what was seen of the owners; null when nothing was"] = None
+    observed: Annotated[ObservedOwners | None, "the observed owners; null when none were observed"] = None
 
     @property
     def queues_of_duplicate_client_ids(
@@ -187,7 +185,7 @@ class Comparison(Struct, frozen=True, rename="camel"):
     """The same change under one strategy."""
 
     strategy: str
-    strategy_after: Annotated[str, "afterwards"]
+    strategy_after: Annotated[str, "the strategy after the change"]
     summary: Annotated[Summary, "the plan in numbers"]
 
 
@@ -197,7 +195,7 @@ class Convergence(Struct, frozen=True, rename="camel"):
     trials: Annotated[int, "how many simulations"]
     converged: Annotated[int, "how many of them converged"]
     convergence_ms: Annotated[float | None, "median time until all queues have their final owners; null when none has"]
-    max_convergence_ms: Annotated[float | None, "the longest; null when one did not converge"]
+    max_convergence_ms: Annotated[float | None, "the longest such time; null when one did not converge"]
     longest_gap_ms: Annotated[float | None, "longest time of a queue without owner; null if the plan leaves one so"]
     longest_overlap_ms: Annotated[float | None, "longest time of duplicate owners; null if the plan leaves some"]
     unread_ms: Annotated[float, "the longest time until a new owner's first pull"]
@@ -209,7 +207,7 @@ class PopChange(Struct, frozen=True, rename="camel"):
 
     broker_name: str
     queue_id: Annotated[int, "its number there; -1 is any queue of the broker"]
-    consumers_before: Annotated[tuple[str, ...] | None, "client ids, sorted; null when it is not there to be read"]
+    consumers_before: Annotated[tuple[str, ...] | None, "client IDs, sorted; null when the queue does not exist"]
     consumers_after: Annotated[tuple[str, ...] | None, "the same afterwards"]
 
 
@@ -218,7 +216,7 @@ class PopTopicPlan(Struct, frozen=True, rename="camel"):
 
     topic: str
     strategy: Annotated[str | None, "that brokers assign by before; null behind a Proxy, where none decides"]
-    strategy_after: Annotated[str | None, "afterwards"]
+    strategy_after: Annotated[str | None, "the strategy after the change"]
     pop_share_queue_nums: PopShares
     assumed: AssumedShare
     queues: Annotated[tuple[PopChange, ...], "consumers by queue; empty where brokers lack one of the strategies"]
@@ -230,16 +228,16 @@ class RebalancePlan(Result, frozen=True):
 
     group: Annotated[str | None, "the group; null when the source names none"]
     strategy: Annotated[str, "before, by RocketMQ's name"]
-    strategy_after: Annotated[str, "afterwards"]
+    strategy_after: Annotated[str, "the strategy after the change"]
     strategy_origin: Annotated[Origin, "given, reported (by consumers), observed (fits observed owners) or assumed"]
-    changes: Annotated[tuple[str, ...], "the changes asked for, a line each"]
+    changes: Annotated[tuple[str, ...], "the requested changes, one line each"]
     topics: Annotated[tuple[TopicPlan, ...], "queue by queue"]
-    consumers: Annotated[tuple[ConsumerPlan, ...], "client id by client id, sorted as clients sort them"]
+    consumers: Annotated[tuple[ConsumerPlan, ...], "each client ID, sorted as clients sort them"]
     sorted_consumers_before: Annotated[tuple[str, ...], "the consumers in the clients' order, duplicates kept"]
     sorted_consumers_after: Annotated[tuple[str, ...], "the same afterwards"]
-    summary: Annotated[Summary, "in numbers"]
-    convergence: Annotated[Convergence | None, "what the consumers go through in between; null when not simulated"]
-    comparison: Annotated[tuple[Comparison, ...], "the same change under each strategy asked for, the plan's own first"]
+    summary: Annotated[Summary, "the plan in numbers"]
+    convergence: Annotated[Convergence | None, "the simulated transition; null when not simulated"]
+    comparison: Annotated[tuple[Comparison, ...], "the same change under each requested strategy, the plan's own first"]
     conditions: tuple[TriedCondition, ...] = ()
     strategies_reported: Annotated[Mapping[str, int], REPORTED] = {}
     pop_topics: Annotated[tuple[PopTopicPlan, ...], "the topics that are consumed by POP, without owners"] = ()
@@ -263,7 +261,7 @@ class RebalancePlan(Result, frozen=True):
 class PlansSummary(Struct, frozen=True, rename="camel"):
     """The effect of the change on all groups together."""
 
-    groups: Annotated[int, "how many"]
+    groups: Annotated[int, "number of groups"]
     queues: Annotated[int, "queues afterwards"]
     moved: Moved
     moved_range: Range
@@ -281,7 +279,7 @@ class PlanOfGroups(Result, frozen=True):
     """What a change does to several groups."""
 
     groups: Annotated[tuple[RebalancePlan, ...], "each group's plan, as rmqlb/plan has it"]
-    summary: Annotated[PlansSummary, "of all of them"]
+    summary: Annotated[PlansSummary, "the effect on all groups, in numbers"]
 
 
 _NOT_SUMMED = ("imbalance", "queues_per_consumer")
@@ -317,23 +315,23 @@ def _sum(name: str, values: Sequence[Any]) -> Any:
 class RolloutChoice(GroupTrials, frozen=True, rename="camel"):
     """One way to restart a group's consumers, and what many trials of it say."""
 
-    order: Annotated[tuple[str, ...], "client ids in the order in which they go down"]
-    order_name: Annotated[str, "how the order came about, such as sorted, reversed, least overlap or given"]
-    at_once: Annotated[int, "how many go down together"]
-    pause_ms: Annotated[float, "from one going down to the next"]
-    down_ms: Annotated[float, "how long each is away"]
+    order: Annotated[tuple[str, ...], "client IDs in the order in which they stop"]
+    order_name: Annotated[str, "the kind of order, such as sorted, reversed, least overlap or given"]
+    at_once: Annotated[int, "how many stop at once"]
+    pause_ms: Annotated[float, "time between two stops"]
+    down_ms: Annotated[float, "downtime of each"]
     takes_ms: Annotated[float | None, "from the first stop until convergence, in 95 % of trials; null for never"]
     restarts: Annotated[int, "restarts in the trials, evenly spread; fewer than all where the group is too large"]
-    best: Annotated[bool, "no other way that was tried is better in what was asked for"] = False
+    best: Annotated[bool, "no other choice that was tried is better"] = False
 
 
 class MixedStage(Struct, frozen=True, rename="camel"):
     """A stage of a strategy change at rest: some consumers run the new strategy, the others still the old one."""
 
-    changed: Annotated[int, "how many consumers run the new one"]
+    changed: Annotated[int, "how many consumers run the new strategy"]
     next_id: Annotated[str | None, "the consumer that changes next; null after the last"]
-    duplicate_owners: Annotated[int, "queues that two consumers own as long as the stage lasts"]
-    unassigned: Annotated[int, "queues without an owner as long as it lasts"]
+    duplicate_owners: Annotated[int, "queues that two consumers own during the stage"]
+    unassigned: Annotated[int, "queues without an owner during the stage"]
 
 
 class Rollout(Result, frozen=True):
@@ -341,11 +339,11 @@ class Rollout(Result, frozen=True):
 
     group: Annotated[str | None, "the group; null when the source names none"]
     strategy_before: Annotated[str, "by RocketMQ's name"]
-    strategy_after: Annotated[str, "by RocketMQ's name; the same for a mere restart"]
+    strategy_after: Annotated[str, "by RocketMQ's name; the same if only a restart is planned"]
     members: Annotated[tuple[str, ...], "client IDs to restart, in the clients' order"] = field(name="consumers")
-    choices: Annotated[tuple[RolloutChoice, ...], "the ways that were tried, the best first"]
-    stages: Annotated[tuple[MixedStage, ...], "mixed stages of the best order; empty for a mere restart"]
+    choices: Annotated[tuple[RolloutChoice, ...], "the choices that were tried, best first"]
+    stages: Annotated[tuple[MixedStage, ...], "mixed stages of the best order; empty if only a restart is planned"]
     misassigned: Annotated[int, "queues that are unassigned or have duplicate owners, summed over these stages"]
     misassigned_is_minimum: Annotated[bool, "every order was tried: none has fewer"]
-    choices_in_all: Annotated[int, "ways there are to try; more than tried where the group is too large"] = 0
+    choices_in_all: Annotated[int, "number of possible choices; more than were tried if the group is too large"] = 0
     conditions: tuple[TriedCondition, ...] = ()

@@ -24,15 +24,15 @@ class WaitFor(Struct, frozen=True, rename="camel"):
     """Something to wait for, that a snapshot can show."""
 
     kind: Annotated[WaitKind, "readable, owned, drained (no unread messages), writable (only these), not-readable"]
-    queues: Annotated[tuple[QueueName, ...], "which queues it is about"]
+    queues: Annotated[tuple[QueueName, ...], "the queues of the condition"]
 
 
 class Checked(Struct, frozen=True, rename="camel"):
     """Whether an awaited state is reached."""
 
-    kind: Annotated[WaitKind, "of what is waited for"]
-    holds: Annotated[bool | None, "whether it holds; null when that cannot be known"]
-    found: Annotated[str, "what there is instead, or what is missing to know; empty when it holds"]
+    kind: Annotated[WaitKind, "number of items to wait for"]
+    holds: Annotated[bool | None, "whether it holds; null when unknown"]
+    found: Annotated[str, "the current state, or the missing data; empty when it holds"]
 
 
 class AdminCommand(Struct, frozen=True, rename="camel"):
@@ -56,7 +56,7 @@ class StartCount(Struct, frozen=True, rename="camel"):
     """How owners of new queues begin."""
 
     rule: Annotated[str, "stored, beginning, end, timestamp, refused or unknown"]
-    queues: Annotated[int, "how many begin so"]
+    queues: Annotated[int, "how many queues begin there"]
 
 
 class GroupEffect(Struct, frozen=True, rename="camel"):
@@ -65,7 +65,7 @@ class GroupEffect(Struct, frozen=True, rename="camel"):
     group: Annotated[str, "its name"]
     strategy: Annotated[str | None, "strategy that assigns its queues; null when none decides"] = None
     moved: Annotated[int | None, "queues that change their owner; null like the others when unknown"] = None
-    added: Annotated[int | None, "queues that its consumers get and that were not readable before"] = None
+    added: Annotated[int | None, "queues that its consumers get, and that were not readable before"] = None
     removed: Annotated[int | None, "queues that are no longer readable"] = None
     unassigned: Annotated[int | None, "queues without an owner afterwards"] = None
     idle: Annotated[int | None, "consumers without a queue afterwards"] = None
@@ -89,7 +89,7 @@ class KeysMoved(Struct, frozen=True, rename="camel"):
     """Keys that go to another queue, of one SDK's producers."""
 
     sdk: Annotated[str, "the SDK"]
-    moved: Annotated[int | None, "keys of --keys that move; null when that cannot be known"]
+    moved: Annotated[int | None, "keys of --keys that move; null when unknown"]
     moved_share: Annotated[float | None, "the same as a share (0..1)"]
     keys: Annotated[tuple[MovedKey, ...], "those that move, as given"] = ()
 
@@ -99,16 +99,16 @@ class Step(Struct, frozen=True, rename="camel"):
 
     number: Annotated[int, "from 1; the same in every run with the same options"]
     kind: Annotated[StepKind, "what it does"]
-    done: Annotated[bool, "its change is in the route already, or none is needed"]
+    done: Annotated[bool, "the route already has the change, or none is needed"]
     commands: Annotated[tuple[AdminCommand, ...], "what to run, in this order; empty where nothing is run"]
-    wait_for: Annotated[tuple[WaitFor, ...], "all of it, before the next step"]
+    wait_for: Annotated[tuple[WaitFor, ...], "all conditions, before the next step"]
     estimated_ms: Annotated[float | None, "time until then, at most where timers decide; null when unknown"]
     brokers: Annotated[tuple[BrokerQueues, ...], "what each broker has of the topic afterwards"]
     readable_queues: Annotated[int, "queues that consumers can read afterwards"]
     writable_queues: Annotated[int, "queues that producers can write afterwards"]
     groups: Annotated[tuple[GroupEffect, ...], "what it does to each group, by name"] = ()
     keys: Annotated[tuple[KeysMoved, ...], "keys that move, SDK by SDK; empty where none moves or none is given"] = ()
-    uniform_share: Annotated[float, "share of evenly hashed keys that go to another queue"] = 0.0
+    uniform_share: Annotated[float, "share of evenly hashed keys that move to another queue"] = 0.0
     order_broken_ms: Annotated[float | None, "time with moved keys out of order; 0 where producers are held"] = 0.0
     order_broken_unheld_ms: Annotated[float | None, "the same if producers are not held, at most"] = 0.0
 
@@ -117,7 +117,7 @@ class StepCheck(Struct, frozen=True, rename="camel"):
     """Whether all that a step waits for holds."""
 
     number: Annotated[int, "of the step"]
-    holds: Annotated[bool | None, "whether the next step may begin; null when that cannot be known"]
+    holds: Annotated[bool | None, "whether the next step may begin; null when unknown"]
     conditions: Annotated[tuple[Checked, ...], "each condition, those of earlier steps that must still hold included"]
 
 
@@ -125,7 +125,7 @@ class TopicChangePlan(Result, frozen=True):
     """How to change a topic's queues."""
 
     topic: str
-    changes: Annotated[tuple[str, ...], "what is asked for, in words"]
+    changes: Annotated[tuple[str, ...], "the requested changes, in words"]
     ordered: Annotated[bool, "producers that send by key are held while writable queues change"]
     readable_queues_before: Annotated[int, "queues that consumers can read now"]
     readable_queues_after: Annotated[int, "queues that consumers can read in the end"]

@@ -45,16 +45,16 @@ LIMITS: Mapping[str, LimitKind] = {
     "duplicateOwners": _of_figure("duplicate_owners"),
     "duplicateClientIds": _of_figure("duplicate_client_ids"),
     "movedOnConsumerLoss": LimitKind(GROUP, "share", "queues that move when the worst single consumer is lost"),
-    "movedOnBrokerLoss": LimitKind(GROUP, "share", "queues left that move when the worst single broker is lost"),
-    "mixedStrategies": LimitKind(GROUP, "count", "consumers that run another strategy than most of them"),
-    "mixedSubscriptions": LimitKind(GROUP, "count", "consumers that subscribe to other topics than most of them"),
-    "splitViews": LimitKind(GROUP, "count", "brokers that list other consumers than most of them"),
+    "movedOnBrokerLoss": LimitKind(GROUP, "share", "remaining queues that move when the worst single broker is lost"),
+    "mixedStrategies": LimitKind(GROUP, "count", "consumers whose strategy differs from that of most"),
+    "mixedSubscriptions": LimitKind(GROUP, "count", "consumers whose topics differ from those of most"),
+    "splitViews": LimitKind(GROUP, "count", "brokers whose list of consumers differs from that of most"),
     "withoutLock": LimitKind(GROUP, "count", "queues of an orderly group on brokers without a master to lock them"),
     "lag": _of_figure("lag"),
     DRAIN_TIME: _of_figure("drain_ms", "ms"),
     "strategies": LimitKind(GROUP, "names", "allocation strategies that the consumers run"),
     FORBIDDEN: LimitKind(GROUP, "noneOf", "findings of a diagnosis, by code"),
-    "minBrokers": LimitKind(TOPIC, "least", "brokers that the topic's queues are on"),
+    "minBrokers": LimitKind(TOPIC, "least", "brokers that have queues of the topic"),
     "writableBrokers": LimitKind(TOPIC, "least", "brokers that producers can send the topic's messages to"),
     "missingMasters": LimitKind(TOPIC, "count", "brokers of the topic without a master"),
 }
@@ -156,7 +156,7 @@ class JudgedLimit(Struct, frozen=True):
     value: Annotated[Bound | None, "what was measured, a fraction where the unit is share; null is unknown, or never"]
     bound: Annotated[Bound | None, "what the limit allows, in the same unit"]
     unit: Annotated[Unit | None, "count, ratio, share, ms (at most), least, names (only), noneOf (these findings)"]
-    basis: Annotated[Basis | None, "observed, predicted or assumed owners; null where that is no question"]
+    basis: Annotated[Basis | None, "observed, predicted or assumed owners; null where owners do not matter"]
     why: Annotated[str | None, "where to look, or why it could not be judged"]
     findings: Annotated[tuple[GroupFinding, ...], "findings that break a forbiddenFindings limit"]
 
@@ -168,8 +168,8 @@ class WaivedLimit(JudgedLimit, frozen=True):
     """A limit that a waiver lets pass."""
 
     until: Annotated[date, "the last day on which the waiver counts, YYYY-MM-DD"]
-    reason: Annotated[str, "why it is there"]
-    owner: Annotated[str | None, "who answers for the waiver; null when it names no owner"]
+    reason: Annotated[str, "the reason"]
+    owner: Annotated[str | None, "who is responsible for the waiver; null when it names no owner"]
 
 
 class LimitCounts(Struct, frozen=True, rename="camel"):
@@ -178,9 +178,9 @@ class LimitCounts(Struct, frozen=True, rename="camel"):
     limits: Annotated[int, "how many were judged, one for each name"]
     passed: Annotated[int, "how many of them passed"]
     failed: Annotated[int, "how many failed and are not waived"]
-    waived: Annotated[int, "how many a waiver lets pass"]
+    waived: Annotated[int, "how many are waived"]
     incomplete: Annotated[int, "how many could not be judged; a rule that found nothing to check counts here too"]
-    not_applicable: Annotated[int, "how many make no sense for their name"]
+    not_applicable: Annotated[int, "how many do not apply to their group or topic"]
 
 
 class RuleCounts(LimitCounts, frozen=True):
@@ -202,26 +202,26 @@ class WaiverResult(Struct, frozen=True):
     """A waiver and what became of it."""
 
     rule: Annotated[str | None, "the rule's name; null is any rule"]
-    group: Annotated[str | None, "pattern of group names; null is no matter which"]
+    group: Annotated[str | None, "pattern of group names; null is any group"]
     topic: str | None
     limit: Annotated[str | None, "the limit's name; null is any limit"]
     until: Annotated[date, "the last day on which it counts, YYYY-MM-DD"]
-    reason: Annotated[str, "why it is there"]
+    reason: Annotated[str, "the reason"]
     state: Annotated[WaiverState, "used, unused (it waives nothing), undecided (its limits are incomplete) or expired"]
-    waived: Annotated[int, "how many judgements it lets pass"]
+    waived: Annotated[int, "how many judgements it waives"]
 
 
 class CheckResult(Result, frozen=True):
     """A policy checked on a cluster."""
 
     policy: Annotated[str, "the file"]
-    today: Annotated[date, "the day on which waivers were looked at, YYYY-MM-DD"]
+    today: Annotated[date, "the day for which waivers were checked, YYYY-MM-DD"]
     fail_on: Annotated[Severity, "the lowest severity that decides the outcome"]
-    outcome: Annotated[Verdict, "of the rules grave enough; failed goes before incomplete"]
+    outcome: Annotated[Verdict, "over the rules of that severity or above; failed takes precedence over incomplete"]
     failed: Annotated[tuple[JudgedLimit, ...], "limits that failed and are not waived, the gravest first"]
     waived: Annotated[tuple[WaivedLimit, ...], "limits that a waiver lets pass"]
     incomplete: Annotated[tuple[JudgedLimit, ...], "limits not judged, and rules without anything to check"]
-    not_applicable: Annotated[tuple[JudgedLimit, ...], "limits that make no sense for their name"]
+    not_applicable: Annotated[tuple[JudgedLimit, ...], "limits that do not apply to their group or topic"]
     rules: Annotated[tuple[RuleCounts, ...], "rule by rule"]
     waivers: Annotated[tuple[WaiverResult, ...], "in the policy's order"]
     summary: Annotated[CheckSummary, "all rules together"]

@@ -19,7 +19,7 @@ class ProcessQueue(Struct, frozen=True, rename="camel", omit_defaults=True):
     has ended, or 20 s after `last_lock`; others let it go at once, so that a dropped queue is hardly ever seen.
     """
 
-    queue: Annotated[MessageQueue, "which one"]
+    queue: Annotated[MessageQueue, "the queue"]
     # A listener's messages count, but not in an orderly consumer; what a lite-pull consumer handed out does not count.
     cached: Annotated[int | None, "messages that were pulled and not yet consumed"] = None
     # Rounded down, with `consuming`; before 5.3.3 it is 0 if `cached` is 0.
@@ -32,12 +32,12 @@ class ProcessQueue(Struct, frozen=True, rename="camel", omit_defaults=True):
     commit_offset: Annotated[int | None, "the first message not consumed; -1: none stored, -2: no answer"] = None
     dropped: Annotated[bool | None, "a rebalance took the queue away, or 120 s passed without a pull"] = None
     # Without meaning in others than orderly consumers, where it is true (push) or false (lite-pull).
-    locked: Annotated[bool | None, "an orderly consumer thinks that it has the broker's lock"] = None
+    locked: Annotated[bool | None, "an orderly consumer believes that it has the broker's lock"] = None
     unlock_tries: Annotated[int | None, "failed tries to release a dropped queue whose listener is busy"] = None
     # A lock that could not be renewed for 30 s is no longer used.
     last_lock: Annotated[int | None, "when a broker last gave the lock, otherwise when the queue was taken"] = None
     # It sets out to pull while it is paused, held back by its limits or without the lock, too.
-    last_pull: Annotated[int | None, "when it last set out to pull, or took the queue"] = None
+    last_pull: Annotated[int | None, "when it last started a pull, or took the queue"] = None
     # Consumed (`removeMessage`), taken by an orderly consumer (`takeMessages`), or handed out (lite-pull).
     last_consume: Annotated[int | None, "when messages were last consumed, or the queue was taken"] = None
 
@@ -75,10 +75,10 @@ class ConsumerEvidence(Struct, frozen=True, rename="camel", omit_defaults=True):
     1`). Brokers send each consumer what the last heartbeat of any of them asks for.
     """
 
-    read_at: Annotated[int | None, "when the report came, ms since 1970 by rmqlb's clock"] = None
+    read_at: Annotated[int | None, "when the report arrived, ms since 1970 by rmqlb's clock"] = None
     queues: Annotated[tuple[ProcessQueue, ...] | None, "its queues, dropped ones too, in the clients' order"] = None
     statuses: Annotated[dict[str, ConsumeStatus] | None, "topic → consumption, of each subscribed topic"] = None
-    limits: Annotated[PullLimits, "from which on it stops pulling"] = PullLimits()
+    limits: Annotated[PullLimits, "limits above which it stops pulling"] = PullLimits()
     orderly: Annotated[bool | None, "it consumes in order (`PROP_CONSUMEORDERLY`); None of a pull consumer"] = None
     threads: Annotated[int | None, "consume threads (`PROP_THREADPOOL_CORE_SIZE`)"] = None
     batch: Annotated[int | None, "most messages of a listener call (`consumeMessageBatchMaxSize`)"] = None

@@ -1,6 +1,6 @@
 """A live group's owners over time, as the samples show them.
 
-- Times count in milliseconds since the last answer of the first sample. A sample is not a moment: each consumer
+- Times count in milliseconds since the last answer of the first sample. A sample takes some time: each consumer
   reported its queues between the sample's first request (`asked_at`) and its last answer (`answered_at`).
 - A change lies between the request of the last sample with the former state and the answer of the first sample with the
   new one. A change that is undone between two samples stays unseen.
@@ -49,8 +49,8 @@ class GroupSample(Struct, frozen=True):
 class Between(Struct, frozen=True, rename="camel"):
     """A stretch of time."""
 
-    from_ms: Annotated[int, "its begin; of a change the request of the last sample that showed the former state"]
-    to_ms: Annotated[int, "its end; of a change the last answer of the first sample that shows it"]
+    from_ms: Annotated[int, "its begin; for a change, the request of the last sample with the former state"]
+    to_ms: Annotated[int, "its end; for a change, the last answer of the first sample with the new state"]
 
 
 class OwnerChange(Between, frozen=True):
@@ -104,8 +104,8 @@ class ConsumerRecording(Struct, frozen=True, rename="camel"):
     """A consumer over the whole recording."""
 
     client_id: str
-    queues_before: Annotated[int | None, "queues that it owned in the first sample; null when it did not say"]
-    queues_after: Annotated[int | None, "queues that it owned in the last sample; null when it did not say"]
+    queues_before: Annotated[int | None, "queues that it owned in the first sample; null when it did not report them"]
+    queues_after: Annotated[int | None, "queues that it owned in the last sample; null when it did not report them"]
     gained: Annotated[int, "queues that it gained, each time counted"]
     lost: Annotated[int, "queues that it lost, each time counted"]
     changes: Annotated[tuple[ConsumerChange, ...], "when it joined or left the group"]
@@ -115,7 +115,7 @@ class ConsumerRecording(Struct, frozen=True, rename="camel"):
 class RecordingFigures(Struct, frozen=True, rename="camel"):
     """A recording in numbers; of two bounds the truth is between them."""
 
-    queues: Annotated[int, "how many"]
+    queues: Annotated[int, "number of queues"]
     changed: Annotated[int, Figure("queues that changed owners", of="queues")]
     moved: Annotated[int, Figure("queues with other owners at the end", of="queues")]
     unassigned: Annotated[int, Figure("queues unassigned at the end", of="queues")]
@@ -138,8 +138,8 @@ class QueueComparison(OfQueue, frozen=True, rename="camel"):
     owners_after: Annotated[tuple[str, ...] | None, "the owners in the last sample; null when they are unknown"]
     predicted_from_ms: Annotated[int | None, "when it gets them, in the recording's time; null without times"] = None
     predicted_to_ms: Annotated[int | None, "the latest such time of all trials and possible event times"] = None
-    seen_from_ms: Annotated[int | None, "not before it got them; null when they did not change"] = None
-    seen_to_ms: Annotated[int | None, "not after it got them"] = None
+    seen_from_ms: Annotated[int | None, "earliest time at which it got them; null when they did not change"] = None
+    seen_to_ms: Annotated[int | None, "latest time at which it got them"] = None
 
     @property
     def beside_ms(self) -> int:
@@ -155,12 +155,12 @@ class RecordingComparison(Struct, frozen=True, rename="camel"):
     """A recording compared with a plan or a simulation made before."""
 
     file: Annotated[str, "the file with the prediction"]
-    kind: Annotated[Literal["plan", "simulation"], "plan (owners alone) or simulation (times too)"]
+    kind: Annotated[Literal["plan", "simulation"], "plan (only owners) or simulation (also times)"]
     aligned_by: Annotated[AlignedBy | None, "the event that times are counted from, there and here; null for a plan"]
-    aligned_from_ms: Annotated[int | None, "when that was in the recording, at the earliest; null for a plan"]
-    aligned_to_ms: Annotated[int | None, "when that was at the latest"]
-    tolerance_ms: Annotated[int, "so much earlier or later is as predicted"]
-    placeholders: Annotated[Mapping[str, str], "placeholder of the prediction → the client ID that came instead"]
+    aligned_from_ms: Annotated[int | None, "earliest time of that event in the recording; null for a plan"]
+    aligned_to_ms: Annotated[int | None, "latest time of that event"]
+    tolerance_ms: Annotated[int, "largest difference in time that still counts as predicted"]
+    placeholders: Annotated[Mapping[str, str], "placeholder of the prediction → the client ID that replaced it"]
     differences: Annotated[int, Figure("queues earlier, later, not yet or with another owner", of="compared")]
     queues: Annotated[tuple[QueueComparison, ...], "queue by queue"]
 
@@ -176,7 +176,7 @@ class RecordingComparison(Struct, frozen=True, rename="camel"):
         return self.count("other-owner")
 
     @property
-    def not_yet(self) -> Annotated[int, Figure("queues that still have the owners of before", of="compared")]:
+    def not_yet(self) -> Annotated[int, Figure("queues that still have their former owners", of="compared")]:
         return self.count("not-yet")
 
     @property
@@ -195,12 +195,12 @@ class Recording(Struct, frozen=True, rename="camel"):
     started_at: Annotated[str, "when the first sample had its last answer, ISO-8601 in UTC; all times count from there"]
     end_ms: Annotated[int, "where the time axis ends: the request of the last sample"]
     every_ms: Annotated[int, "time between two samples"]
-    samples: Annotated[int, "how many"]
+    samples: Annotated[int, "number of samples"]
     ended: Annotated[Ended, "converged, time (the time was over) or interrupted"]
     converged_by: Annotated[ConvergedBy | None, "prediction, unchanged (none is possible) or null (not converged)"]
     strategy: Annotated[str | None, "that the consumers report in the last sample; null when it is not known"]
-    event_at_ms: Annotated[int | None, "when the event happened, as --event-at says; null without it"]
-    figures: Annotated[RecordingFigures, "in numbers"]
+    event_at_ms: Annotated[int | None, "when the event happened, from --event-at; null without it"]
+    figures: Annotated[RecordingFigures, "the recording in numbers"]
     queues: Annotated[tuple[QueueRecording, ...], "queue by queue, in the clients' order"]
     consumers: Annotated[tuple[ConsumerRecording, ...], "consumer by consumer, in the clients' order"]
     comparison: Annotated[RecordingComparison | None, "with the prediction of --against; null without it"] = None

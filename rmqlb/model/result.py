@@ -31,11 +31,11 @@ NO_CODE = "info"  # of what is good to know and needs no explanation
 class Finding(Struct, frozen=True):
     """Something odd that the tool noticed, or that is good to know."""
 
-    code: Annotated[str, "stable, for scripts; `rmqlb explain CODE` says what it means"]
+    code: Annotated[str, "stable, for scripts; `rmqlb explain CODE` explains it"]
     message: Annotated[str, "one line for people, naming what it is about"]
     group: Annotated[str | None, "the consumer group that the message names; null when it names none"] = None
-    severity: Annotated[Severity, "error where queues have no or several owners, or soon will; warning; info"] = WARNING
-    consumers: Annotated[tuple[str, ...], "client IDs that it is about; none where it is not about single ones"] = ()
+    severity: Annotated[Severity, "error: queues have no owner, or several, now or soon; info: no fault"] = WARNING
+    consumers: Annotated[tuple[str, ...], "client IDs that it is about; none if it is not about single consumers"] = ()
 
     @property
     def line(self) -> str:
@@ -114,7 +114,7 @@ class Meta(Struct, frozen=True):
 
     snapshot: Annotated[ClusterSnapshot, "the snapshot that the result is made from"]
     findings: Annotated[tuple[Finding, ...], "on that snapshot and on its groups"] = ()
-    made_from: Annotated[Any, "what the engine found, for pictures and CI reports"] = None
+    made_from: Annotated[Any, "what the engine found or took, for pictures and CI reports"] = None
 
 
 class Result(Struct, frozen=True, rename="camel", dict=True):
@@ -132,7 +132,7 @@ class Snapshot(Result, frozen=True, omit_defaults=True):
     topics: Annotated[tuple[Mapping[str, Any], ...], "each topic with its route and where it was seen"]
     groups: Annotated[tuple[Mapping[str, Any], ...], "each group with its consumers, owners and offsets"]
     unread: Annotated[tuple[Mapping[str, Any], ...], "the parts that could not be read, with the reason"]
-    notes: Annotated[tuple[str, ...], "what was odd about the bytes of the source"] = ()
+    notes: Annotated[tuple[str, ...], "notes on how the source was read"] = ()
 
 
 Kind = TypeVar("Kind", bound=Result)
@@ -158,11 +158,7 @@ class Figure(Struct, frozen=True):
     of: str = ""  # the field or property of the same Struct that is 100 %; "" where a percentage makes no sense
     name: str = ""  # the name in `--fail-on`; "" is the field's name in kebab case
     metric: str = ""  # the Prometheus metric without its prefix; "" for none
-    unknown: str = ""  # when the figure is null, for the JSON Schema; "" where it never is
-
-    @property
-    def description(self) -> str:
-        return f"{self.what}; null {self.unknown}" if self.unknown else self.what
+    unknown: str = "when unknown"  # when the figure is null, if it may be, for the JSON Schema
 
 
 @cache
@@ -189,8 +185,8 @@ class TriedCondition(Struct, frozen=True):
     """A `--fail-on` condition."""
 
     text: Annotated[str, "as typed"] = field(name="condition")
-    value: Annotated[float | None, "the figure that it looked at; null when it is unknown, or without end"]
-    met: Annotated[bool | None, "it is met; null when the figure is unknown"]
+    value: Annotated[float | None, "the value of the figure; null when it is unknown or infinite"]
+    met: Annotated[bool | None, "the condition is met; null when the figure is unknown"]
 
 
 def sum_if_known(numbers: Iterable[int | None]) -> int | None:

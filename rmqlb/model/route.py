@@ -46,7 +46,7 @@ class BrokerData(Struct, frozen=True, rename="camel"):
     cluster: Annotated[str, "cluster name"]
     broker_name: Annotated[str, "name of the broker group"]
     broker_addrs: Annotated[Mapping[int, str], "broker id → `host:port`; id 0 is the master"]
-    enable_acting_master: Annotated[bool, "5.x, a slave may stand in for the master"] = False
+    enable_acting_master: Annotated[bool, "5.x, a slave may act as master"] = False
     zone_name: Annotated[str | None, "5.x, None when the broker has none"] = None
 
     @property
@@ -66,7 +66,7 @@ class TopicQueueMappingInfo(Struct, frozen=True, rename="camel"):
     scope: Annotated[str | None, "RocketMQ's scope of the topic; an entry without one is ignored"] = None
     total_queues: Annotated[QueueNumber, "logical queues in all"] = 0
     bname: Annotated[str | None, "the broker"] = None
-    epoch: Annotated[int, "of two mappings the one with the larger counts"] = 0
+    epoch: Annotated[int, "the mapping with the larger epoch counts"] = 0
     curr_id_map: Annotated[Mapping[int, int], "logical queue → the broker's queue"] = field(default_factory=dict)
 
 

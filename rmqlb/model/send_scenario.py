@@ -65,7 +65,7 @@ class Failure(Struct, frozen=True):
     broker_name: str
     reaction: Reaction
     start: Moment = START
-    end: Annotated[Moment | None, "that moment not included; None is never"] = None
+    end: Annotated[Moment | None, "exclusive; None is never"] = None
     notices_us: Annotated[Time | None, "time from the start until the NameServer drops it; None is never"] = None
 
 
@@ -114,7 +114,9 @@ class ProducerSettings(Struct, frozen=True, rename="camel"):
     retry_not_store_ok: Annotated[bool, "retryAnotherBrokerWhenNotStoreOK"] = False
     seed: Annotated[int, "random seed"] = 1
     sdk: Annotated[str, "whose producer, such as java, go or go-grpc@5.1.4"] = JAVA
-    priorities: Annotated[tuple[Priority | None, ...], "of the messages in turn, for brokers 5.4.0 and newer"] = ()
+    priorities: Annotated[
+        tuple[Priority | None, ...], "priorities of the messages, in turn, for brokers 5.4.0 and newer"
+    ] = ()
     proxy_mode: Annotated[ProxyMode, "how a gRPC Proxy runs: local (in brokers) or cluster (separately)"] = "local"
 
 
@@ -124,9 +126,11 @@ class SendScenario(ProducerSettings, frozen=True):
     seed: Seed = 1  # JSON Schema cannot have these bounds
     rate: Annotated[Fraction | None, "messages per second over all threads; default: threads send back to back"] = None
     duration_us: Annotated[PositiveTime | None, "no message starts at or after this time; None without limit"] = None
-    failures: Annotated[tuple[Failure, ...], Meta(max_length=MOST_FAILURES), "where two overlap, the later counts"] = ()
+    failures: Annotated[
+        tuple[Failure, ...], Meta(max_length=MOST_FAILURES), "if two overlap, the later one counts"
+    ] = ()
     latencies: Annotated[Mapping[str, Latency], "broker name → its latency"] = field(default_factory=dict)
-    latency: Annotated[Latency, "of brokers without one of their own"] = ASSUMED_LATENCY
+    latency: Annotated[Latency, "latency of all other brokers"] = ASSUMED_LATENCY
     exclude: Annotated[frozenset[str], "brokers whose queues the producer leaves out"] = frozenset()
     start_at: Annotated[Position | None, "queue of the first thread's first pick; default: random"] = None
     first_poll_us: Annotated[Time | None, "first poll of the route; None: at random before poll_us"] = ROUTE_POLL_US

@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import inf
 from typing import TYPE_CHECKING, Annotated, Generic, Literal, TypeVar, get_type_hints
 
 from msgspec import Struct, defstruct, field
@@ -49,13 +50,13 @@ class Takeover(OfQueue, frozen=True, rename="camel"):
     """A consumer takes a queue."""
 
     client_id: str
-    at_ms: Annotated[float, "when"]
+    at_ms: Annotated[float, "when the owner takes the queue"]
     reads_from_ms: Annotated[float | None, "its first pull; null if it lost the queue before, or the simulation ended"]
     unread_ms: Annotated[float | None, "time without a reading consumer by then; 0 if one read it, null without a pull"]
     start_rule: Annotated[StartRule, "stored, end, beginning, timestamp (by consumeTimestamp), refused or unknown"]
     start_offset: Annotated[int | None, "the next message that it reads; null if unknown"]
     start_reason: Annotated[str, "the reason, in a line"]
-    redelivered_ms: Annotated[float, "bound: time by which the stored offset is behind earlier deliveries"]
+    redelivered_ms: Annotated[float, "longest time by which the stored offset can be behind earlier deliveries"]
     redelivered: Annotated[int | None, "that bound in messages; null if the rate is unknown"]
 
 
@@ -94,17 +95,21 @@ class QueueTimeline(OfQueue, frozen=True, rename="camel"):
 class LagPoint(Struct, frozen=True, rename="camel"):
     """The lag at a time."""
 
-    at_ms: Annotated[float, "when"]
+    at_ms: Annotated[float, "time of the point"]
     messages: Annotated[float, "messages that are not consumed yet"]
 
 
 class LagCurve(Struct, frozen=True, rename="camel"):
     """Lag over time, beyond the end of the simulation too."""
 
-    points: Annotated[tuple[LagPoint, ...], "straight lines lie between them; two at one time are a jump"]
-    peak: Annotated[LagPoint | None, "the first highest point; null if the lag grows for ever"]
-    gone_ms: Annotated[float | None, "from then on there is no lag; null: never"]
+    points: Annotated[tuple[LagPoint, ...], "points joined by straight lines; two at the same time are a jump"]
+    peak: Annotated[LagPoint | None, "the first highest point; null if the lag grows without end"]
+    gone_ms: Annotated[float | None, "time from which there is no lag; null is never"]
     growth_per_second: Annotated[float, "messages per second after the last point"]
+
+    @property
+    def lasts_ms(self) -> float:
+        return inf if self.gone_ms is None else self.gone_ms
 
     def most(self, from_ms: float, to_ms: float) -> float:
         """The most messages within a span of time."""
@@ -123,7 +128,7 @@ class LagCurve(Struct, frozen=True, rename="camel"):
 class QueueLag(OfQueue, frozen=True, rename="camel"):
     """The lag of a queue."""
 
-    lag: Annotated[LagCurve, "over time"]
+    lag: Annotated[LagCurve, "its lag over time"]
 
 
 class LagOverTime(Struct, frozen=True, rename="camel"):
@@ -131,18 +136,27 @@ class LagOverTime(Struct, frozen=True, rename="camel"):
 
     group: Annotated[LagCurve, "of all queues together"]
     queues: Annotated[tuple[QueueLag, ...], "queue by queue, in the clients' order"]
-    consume_threads: Annotated[int, "of each consumer"]
+    consume_threads: Annotated[int, "consume threads of each consumer"]
+
+    def figures(self, first_ms: float) -> dict[str, float | None]:
+        """The figures of `FiguresOf` for lag, from the first event on."""
+        peak, gone_ms = self.group.peak, self.group.gone_ms
+        return {
+            "peak_lag": None if peak is None else round(peak.messages),
+            "lag_gone_ms": None if gone_ms is None else round(max(gone_ms - first_ms, 0), 3),
+            "queues_never_drained": sum(each.lag.gone_ms is None for each in self.queues),
+        }
 
 
 class Step(Struct, frozen=True, rename="camel"):
     """Something that happened, and why."""
 
-    at_ms: Annotated[float, "when"]
+    at_ms: Annotated[float, "when it happened"]
     who: Annotated[str, "the client ID, `broker NAME` or `NameServer`"]
     what: Annotated[
         str, "event, notice, wake, rebalance, keep, drop, take, lock, unlock, pull, heartbeat, route or expire"
     ]
-    text: Annotated[str, "in a line"]
+    text: Annotated[str, "what happened and why, in a line"]
     queues: Annotated[tuple[MessageQueue, ...], "the queues it is about"] = ()
 
 
@@ -162,11 +176,14 @@ class FiguresOf(Struct, Generic[_Time, _Count], frozen=True, rename="camel"):
     queues_with_overlap: Annotated[_Count, "queues that had several"]
     queues_with_outage: Annotated[_Count, "queues whose broker could not be read at some time"]
     queues_with_gap_at_end: Annotated[_Count, "queues without an owner at the end, whose times are not over"]
-    queues_with_overlap_at_end: Annotated[_Count, "queues that have several then"]
-    queues_with_outage_at_end: Annotated[_Count, "queues whose broker cannot be read then"]
-    queues_unread_at_end: Annotated[_Count, "queues that no consumer reads then, for any reason"]
+    queues_with_overlap_at_end: Annotated[_Count, "queues that have several owners at the end"]
+    queues_with_outage_at_end: Annotated[_Count, "queues whose broker cannot be read at the end"]
+    queues_unread_at_end: Annotated[_Count, "queues that no consumer reads at the end, for any reason"]
     taken: Annotated[_Count, "how often a queue was taken"]
-    rebalances: Annotated[_Count, "how often consumers went through their queues"]
+    rebalances: Annotated[_Count, "how often consumers rebalanced"]
+    peak_lag: Annotated[_Count | None, "most messages of lag; null if it grows without end, or is unknown"] = None
+    lag_gone_ms: Annotated[_Time | None, "first event until there is no lag; null if never, or unknown"] = None
+    queues_never_drained: Annotated[_Count | None, "queues with a lag that is never gone; null if unknown"] = None
 
 
 class GroupFigures(FiguresOf[float, int], frozen=True, rename="camel"):
@@ -189,7 +206,7 @@ class FigureSpreads(FiguresOf[FigureSpread, FigureSpread], frozen=True, rename="
 class GroupTrials(Struct, frozen=True, rename="camel"):
     """Many trials of one scenario, which differ in the random phases of clocks, picks of brokers and latencies."""
 
-    trials: Annotated[int, "how many"]
+    trials: Annotated[int, "number of trials"]
     converged: Annotated[int, "how many of them converged"]
     figures: Annotated[FigureSpreads, "figure by figure"]
 
@@ -224,18 +241,18 @@ class SimulatedGroup(Struct, frozen=True, rename="camel"):
     """What was simulated."""
 
     client_version: Annotated[str, "version of the client"]
-    profile: Annotated[str, "the stretch of versions whose rules were followed"]
+    profile: Annotated[str, "the range of versions whose rules were followed"]
     orderly: Annotated[bool, "the listener is orderly, so queues are locked at the broker"]
     broadcasting: Annotated[bool, "BROADCASTING instead of CLUSTERING"]
-    consume_from_where: Annotated[str, "where a queue without an offset is begun"]
-    consumer_type: Annotated[ConsumerType, "which of RocketMQ's kinds the consumers are"]
-    consumer_types: Annotated[Mapping[str, ConsumerType], "client ID → its kind, of those that are known one by one"]
-    timers: Annotated[TimersInMs, "every clock"]
+    consume_from_where: Annotated[str, "where a consumer begins a queue without an offset"]
+    consumer_type: Annotated[ConsumerType, "the consumers' type"]
+    consumer_types: Annotated[Mapping[str, ConsumerType], "client ID → its type, if known individually"]
+    timers: Annotated[TimersInMs, "timers"]
     latency_ms: Annotated[float, "a request's way to a server and back"]
     consume_ms: Annotated[float, "how long the listener takes for a message"]
     rates: Annotated[tuple[QueueRate, ...], "queues whose rate is known"]
     until_ms: Annotated[float | None, "where the simulation ends; null if it ends when the group has converged"]
-    patience_ms: Annotated[float, "how long after the last event it ends at the latest"]
+    patience_ms: Annotated[float, "longest time after the last event until it ends"]
     all_new: Annotated[bool, "the consumers start with the simulation"]
     seed: Annotated[int, "the random seed"]
 
@@ -243,14 +260,14 @@ class SimulatedGroup(Struct, frozen=True, rename="camel"):
 class SimulatedEvent(Struct, frozen=True, rename="camel"):
     """Something that happens to the group or its brokers."""
 
-    at_ms: Annotated[float, "when"]
-    kind: Annotated[EventKind, "what"]
+    at_ms: Annotated[float, "when it happens"]
+    kind: Annotated[EventKind, "kind of event"]
     subject: Annotated[str, "client ID, broker or topic that it is about"]
     strategy: str | None = None
     broker_name: str | None = None
     read_queues: Annotated[int | None, "new number; null for no change"] = field(name="readQueueNums", default=None)
     write_queues: Annotated[int | None, "new number; null for no change"] = field(name="writeQueueNums", default=None)
-    with_slaves: Annotated[bool, "the broker's slaves are meant as well"] = False
+    with_slaves: Annotated[bool, "also applies to the broker's slaves"] = False
     text: Annotated[str, "as typed"] = ""
 
     at_us = Microseconds("at_ms")
@@ -272,9 +289,9 @@ class RebalanceResult(Result, frozen=True):
     strategy: str
     scenario: Annotated[SimulatedGroup, "what was simulated"]
     events: Annotated[tuple[SimulatedEvent, ...], "in the order of time"]
-    trial: Annotated[int, "which of the seed's trials this is, from 0"]
+    trial: Annotated[int, "the number of this trial of the seed, from 0"]
     end_ms: Annotated[float, "where the time axis ends"]
-    figures: Annotated[GroupFigures, "in numbers"]
+    figures: Annotated[GroupFigures, "the simulation in numbers"]
     queues: Annotated[tuple[QueueTimeline, ...], "queue by queue, in the clients' order"]
     consumers: Annotated[tuple[ConsumerPart, ...], "client ID by client ID, as clients sort them"]
     steps: Annotated[tuple[Step, ...] | None, "what happened; null without --explain"] = None

@@ -45,7 +45,7 @@ class Crash(Struct, frozen=True):
     """A consumer, by its number, whose process dies; its connections are closed at once."""
 
     consumer: Annotated[int, Meta(ge=1, le=MOST_RECEIVERS)]
-    at_us: Annotated[Time, "when"]
+    at_us: Annotated[Time, "when it dies"]
 
 
 class ReceiveScenario(Struct, frozen=True):
@@ -74,13 +74,13 @@ class ReceiveScenario(Struct, frozen=True):
     fifo: Annotated[bool, "the group consumes in order (`consumeMessageOrderly`)"] = False
     consume_us: Annotated[Time, "how long the application takes for a message, after which it is acknowledged"] = 0
     error_pause_us: Annotated[Time, "how long a SimpleConsumer's loop waits after a receive that failed"] = 0
-    round_trip_us: Annotated[Time, "how long a request and its answer are under way"] = ROUND_TRIP_US
+    round_trip_us: Annotated[Time, "round-trip time of a request"] = ROUND_TRIP_US
     rates: Annotated[tuple[QueueRate, ...], Meta(max_length=MOST_EVENTS)] = ()
     messages: Annotated[int, Meta(ge=1, le=MOST_RECEIVED)] | None = None
     duration_us: PositiveTime | None = None
     failures: Annotated[tuple[Failure, ...], Meta(max_length=MOST_FAILURES)] = ()
     crashes: Annotated[tuple[Crash, ...], Meta(max_length=MOST_RECEIVERS)] = ()
-    seed: Annotated[Seed, "of all random parts"] = 1
+    seed: Annotated[Seed, "the random seed"] = 1
     broker_version: Annotated[str, "whose rules the brokers follow"] = NEWEST
     priority_factor: Percent | None = None
     priority_retry_percent: Percent = 0
@@ -95,17 +95,17 @@ class WaitTimes(Struct, frozen=True, rename="camel"):
 
     messages: Annotated[int, "how many there are"]
     mean_ms: Annotated[float, Figure("over all of them")]
-    p50_ms: Annotated[float, Figure("half of them have no more")]
-    p95_ms: Annotated[float, Figure("95 of 100 have no more")]
-    p99_ms: Annotated[float, Figure("99 of 100 have no more")]
-    max_ms: Annotated[float, Figure("the most of any")]
+    p50_ms: Annotated[float, Figure("the median")]
+    p95_ms: Annotated[float, Figure("the 95th percentile")]
+    p99_ms: Annotated[float, Figure("the 99th percentile")]
+    max_ms: Annotated[float, Figure("the maximum")]
 
 
 class Quantile(Struct, frozen=True, rename="camel"):
     """A point of the distribution of waits, to hold a measured one against."""
 
-    percent: Annotated[int, "of the messages, from 0 to 100"]
-    wait_ms: Annotated[float, "so many of them wait no longer, in milliseconds"]
+    percent: Annotated[int, "a percentage of the messages, from 0 to 100"]
+    wait_ms: Annotated[float, "that percentage of messages waits no longer, in milliseconds"]
 
 
 class BrokerReceives(Struct, frozen=True, rename="camel"):
@@ -114,8 +114,8 @@ class BrokerReceives(Struct, frozen=True, rename="camel"):
     broker_name: str
     queues: Annotated[int, "its queues that consumers can read"]
     receives: Annotated[int, "requests that were sent to it"]
-    share: Annotated[float | None, "of all requests; null when there was none"]
-    empty: Annotated[int, "of these, ended without a message when their time was over"]
+    share: Annotated[float | None, "its share of all requests; null when there was none"]
+    empty: Annotated[int, "of these, receives that ended without a message at their timeout"]
     failed: Annotated[int, "of these, ended with an error"]
     messages: Annotated[int, "messages that clients received from it for the first time"]
     longest_unpolled_ms: Annotated[float, "the longest time in which no receive was waiting at it while it worked"]
@@ -127,7 +127,7 @@ class QueueWaits(Struct, frozen=True, rename="camel"):
 
     broker_name: str
     queue_id: int
-    messages: Annotated[int, "how many of it clients received"]
+    messages: Annotated[int, "how many of its messages clients received"]
     mean_ms: Annotated[float | None, "over all of them; null without any"]
     p95_ms: Annotated[float | None, "95 of 100 waited no longer; null without any"]
     max_ms: Annotated[float | None, "the longest; null without any"]
@@ -150,20 +150,22 @@ class ReceivedMessage(Struct, frozen=True, rename="camel"):
 class ReceiveTotals(Struct, frozen=True, rename="camel"):
     """The simulation in numbers."""
 
-    messages: Annotated[int, "that were stored, of those that are measured"]
-    further: Annotated[int, "messages stored later, which keep the load up and count nowhere else"]
+    messages: Annotated[int, "measured messages that were stored"]
+    further: Annotated[int, "later messages, which keep up the load and count nowhere else"]
     received: Annotated[int, "of these, received by a client"]
     acknowledged: Annotated[int, "of these, acknowledged by the end"]
     dead_lettered: Annotated[int, Figure("delivered so often that they went to the dead-letter queue", of="messages")]
     left: Annotated[
-        int, Figure("neither by the end: their broker stays away, or no consumer receives them", of="messages")
+        int, Figure("neither by the end: their broker does not return, or no consumer receives them", of="messages")
     ]
-    not_stored: Annotated[int, Figure("messages that came while their broker failed; producers send them elsewhere")]
+    not_stored: Annotated[int, Figure("messages that arrived while their broker failed; producers send them elsewhere")]
     redelivered: Annotated[int, Figure("messages delivered more than once", of="messages")]
     receives: Annotated[int, Figure("requests", of="receives")]
-    empty_receives: Annotated[int, Figure("of these, ended without a message when their time was over", of="receives")]
+    empty_receives: Annotated[
+        int, Figure("of these, receives that ended without a message at their timeout", of="receives")
+    ]
     failed_receives: Annotated[int, Figure("of these, ended with an error", of="receives")]
-    lasted_ms: Annotated[float, "how long was simulated"]
+    lasted_ms: Annotated[float, "simulated time"]
 
 
 class FailureReceived(Struct, frozen=True, rename="camel"):
@@ -176,8 +178,8 @@ class FailureReceived(Struct, frozen=True, rename="camel"):
     failed: Annotated[int, "receives that ended with an error by it"]
     last_failed_ms: Annotated[float | None, "when the last of them ended; null when none did"]
     received_again_ms: Annotated[float | None, "first message received from it after its end; null for none"]
-    longest_wait_ms: Annotated[float | None, "longest wait of a message on it when it failed; null for none"]
-    left: Annotated[int, "messages of it that no consumer had received by the end"]
+    longest_wait_ms: Annotated[float | None, "longest wait of messages on the broker when it failed; null without any"]
+    left: Annotated[int, "messages on the broker that no consumer had received by the end"]
 
 
 class CrashReceived(Struct, frozen=True, rename="camel"):
@@ -189,7 +191,7 @@ class CrashReceived(Struct, frozen=True, rename="camel"):
     again: Annotated[int, "of these, received by another consumer"]
     after: Annotated[WaitTimes | None, "how long after the death that was; null when none was"]
     again_earliest_ms: Annotated[float, "closed form: earliest redelivery after the death"]
-    again_latest_ms: Annotated[float, "closed form: and from when on it only waits for a receive"]
+    again_latest_ms: Annotated[float, "closed form: time from which it only waits for a receive"]
 
 
 class ClosedForms(Struct, frozen=True, rename="camel"):
@@ -199,30 +201,30 @@ class ClosedForms(Struct, frozen=True, rename="camel"):
     cycle_ms: Annotated[float | None, "time in which receives visit all queues once; null without turns"]
     wait_ms: Annotated[float, "longest wait of a rare message: turns over the longest row of other brokers' queues"]
     unpolled_ms: Annotated[float | None, "longest time without a receive at a working broker; null without a bound"]
-    always_polled: Annotated[int, "parallel receives from which on every broker has one waiting"]
+    always_polled: Annotated[int, "number of parallel receives with which every broker always has one waiting"]
 
 
 class TargetWait(Struct, frozen=True, rename="camel"):
     """How many receives in parallel keep waits within a time."""
 
-    wait_ms: Annotated[float, "the time"]
-    receives: Annotated[int | None, "the number; null when up to a thousand do not"]
-    rare: Annotated[int | None, "closed form: the number when messages are rare"]
+    wait_ms: Annotated[float, "the longest wait that is allowed"]
+    receives: Annotated[int | None, "number of parallel receives that keep it; null when a thousand are too few"]
+    rare: Annotated[int | None, "closed form: that number when messages are rare"]
     simulated: Annotated[bool, "found by simulation at the given rates, otherwise by the closed form"]
-    trials: Annotated[int, "simulations per number tried; 0 without simulation"]
+    trials: Annotated[int, "simulations of each number that was tried; 0 without simulation"]
     max_ms: Annotated[float | None, "longest wait with that number, simulated or closed form; null without number"]
 
 
 class TrialWaits(Struct, frozen=True, rename="camel"):
     """Waits of many trials of the scenario with other random parts."""
 
-    trials: Annotated[int, "how many"]
-    wait: Annotated[WaitTimes | None, "over the messages of all of them"]
+    trials: Annotated[int, "number of trials"]
+    wait: Annotated[WaitTimes | None, "over the messages of all trials"]
     lowest_max_ms: Annotated[float | None, "the longest wait of the trial where it is shortest"]
     lowest_p95_ms: Annotated[float | None, "the 95th percentile of the trial where it is lowest"]
-    highest_p95_ms: Annotated[float | None, "and where it is highest"]
-    left: Annotated[int, "messages that no consumer received, of all of them"]
-    redelivered: Annotated[int, "messages delivered more than once, of all of them"]
+    highest_p95_ms: Annotated[float | None, "the 95th percentile of the trial where it is highest"]
+    left: Annotated[int, "messages that no consumer received, in all trials"]
+    redelivered: Annotated[int, "messages delivered more than once, in all trials"]
 
 
 class SimulatedReceivers(Struct, frozen=True, rename="camel"):
@@ -236,15 +238,15 @@ class SimulatedReceivers(Struct, frozen=True, rename="camel"):
     await_ms: Annotated[float, "how long a receive waits for a message, as the server takes it"]
     invisible_ms: Annotated[float, "invisibleDuration or popInvisibleTime"]
     batch: Annotated[int, "most messages of a receive"]
-    fifo: Annotated[bool, "in order"]
+    fifo: Annotated[bool, "messages are received in order"]
     consume_ms: Annotated[float, "what the application takes for a message"]
     error_pause_ms: Annotated[float, "what a SimpleConsumer's loop waits after an error"]
-    round_trip_ms: Annotated[float, "of a request and its answer"]
+    round_trip_ms: Annotated[float, "time of a request and its answer"]
     rate_per_second: Annotated[float | None, "messages per second of all queues; null when they are rare"]
     rates: Annotated[Mapping[str, float], "broker name → messages per second of its queues"]
-    messages: Annotated[int | None, "how many were to be measured; null for as many as the time has room for"]
-    duration_ms: Annotated[float | None, "until when those arrive that are measured; null without limit"]
-    seed: Annotated[int, "of everything random"]
+    messages: Annotated[int | None, "requested number of measured messages; null for as many as fit the time"]
+    duration_ms: Annotated[float | None, "time until which measured messages arrive; null without limit"]
+    seed: Annotated[int, "the random seed"]
     priority_factor: Annotated[int | None, "priority.factor of the group; null if the topic's type is not PRIORITY"]
     priority_retry_percent: Annotated[int, "popFromRetryProbabilityForPriority of the brokers"]
 
@@ -259,11 +261,11 @@ class ReceiveReport(Result, frozen=True):
     quantiles: Annotated[tuple[Quantile, ...], "the distribution of waits; empty when no message was received"]
     brokers: Annotated[tuple[BrokerReceives, ...], "broker by broker, in the route's order"]
     queue_waits: Annotated[tuple[QueueWaits, ...], "queue by queue, in the same order"]
-    totals: Annotated[ReceiveTotals, "in numbers"]
-    closed_forms: Annotated[ClosedForms, "what needs no simulation"]
+    totals: Annotated[ReceiveTotals, "the simulation in numbers"]
+    closed_forms: Annotated[ClosedForms, "results in closed form, without simulation"]
     target: Annotated[TargetWait | None, "how many receives keep waits within --target-wait; null without it"] = None
-    failures: Annotated[tuple[FailureReceived, ...], "how each broker's failure was met"] = ()
-    crashes: Annotated[tuple[CrashReceived, ...], "what each consumer's death did"] = ()
-    trials: Annotated[TrialWaits | None, "what many trials say; null without --trials"] = None
+    failures: Annotated[tuple[FailureReceived, ...], "the effect of each broker's failure"] = ()
+    crashes: Annotated[tuple[CrashReceived, ...], "the effect of each consumer's death"] = ()
+    trials: Annotated[TrialWaits | None, "the results of many trials; null without --trials"] = None
     messages: Annotated[tuple[ReceivedMessage, ...] | None, "every message; null without --trace"] = None
     conditions: tuple[TriedCondition, ...] = ()

@@ -44,7 +44,7 @@ class LostMessage(Struct, frozen=True, rename="camel"):
 
     message: Annotated[int, "its number"]
     thread: Annotated[int, "the thread that sent it"]
-    at_ms: Annotated[float, "when the application got the error, or if it got none, when the client was done"]
+    at_ms: Annotated[float, "when the application got the error, or otherwise when the client gave up"]
     reason: Annotated[str, "as in `lostBy` of the totals"]
     brokers_sent: Annotated[tuple[str, ...], "the brokers of its attempts, in order"]
     exception: Annotated[MessageException | None, "the exception that the application gets; null when it gets none"]
@@ -168,7 +168,7 @@ class SimulatedProducer(ProducerSettings, frozen=True, rename="camel", kw_only=T
 
     profile: Annotated[str, "the client versions whose rules were followed"]
     latency_max_ms: Annotated[tuple[int, ...], "thresholds of the latency fault table, in milliseconds"]
-    not_available_duration_ms: Annotated[tuple[int, ...], "how long each of them isolates, in milliseconds"]
+    not_available_duration_ms: Annotated[tuple[int, ...], "isolation time of each threshold, in milliseconds"]
     failure_isolates_ms: Annotated[int, "how long a failed attempt isolates, in milliseconds"]
     rate_per_second: Annotated[float | None, "messages per second; null for back to back"]
     duration_ms: Annotated[float | None, "no message starts after it; null without limit"]
@@ -176,7 +176,7 @@ class SimulatedProducer(ProducerSettings, frozen=True, rename="camel", kw_only=T
     exclude: Annotated[tuple[str, ...], "brokers whose queues the producer leaves out"]
     selector: Annotated[str | None, "kind of the queue selector, for a function its name; null without one"]
     first_poll_ms: Annotated[float, "when the producer first requests the route again"]
-    poll_ms: Annotated[float, "how often it does so from then on"]
+    poll_ms: Annotated[float, "interval between later requests"]
 
 
 class OtherProducer(Struct, frozen=True, rename="camel"):
@@ -186,7 +186,7 @@ class OtherProducer(Struct, frozen=True, rename="camel"):
     client_version: Annotated[str, "version of the client"]
     profile: Annotated[str, "the client versions whose rules were followed"]
     latency_fault: Annotated[bool, "sendLatencyFaultEnable"]
-    totals: Annotated[SendTotals, "in numbers"]
+    totals: Annotated[SendTotals, "the simulation in numbers"]
     brokers: Annotated[tuple[BrokerTally, ...], "broker by broker"]
     failures: Annotated[tuple[FailureTaken, ...], "each failure and how the producer reacted"]
 
@@ -273,7 +273,7 @@ class SendResult(Struct, frozen=True, rename="camel"):
     exceptions: Annotated[tuple[ExceptionKind, ...], "exceptions of lost messages, the most frequent first"]
     queues: Annotated[tuple[QueueTally, ...], "queue by queue, in the producer's order"]
     brokers: Annotated[tuple[BrokerTally, ...], "broker by broker, by name"]
-    totals: Annotated[SendTotals, "in numbers"]
+    totals: Annotated[SendTotals, "the simulation in numbers"]
     failures: Annotated[tuple[FailureTaken, ...], "each failure, in the scenario's order"]
     timeline: Annotated[tuple[Slice, ...], "slice by slice"]
     keys: Annotated[KeySpread | None, "the keys and their queues; null without --keys"] = None
@@ -312,12 +312,12 @@ class KeyedSdk(Struct, frozen=True, rename="camel"):
 
     sdk: Annotated[str, "as it was asked for, such as go-grpc or go-grpc@5.1.4"]
     mirrors: Annotated[str, "the version whose rules are followed, with the SDK where that is another one"]
-    vectors: Annotated[int, "answers of the SDK itself that hold the rules; 0 where its source was read"]
-    live: Annotated[bool, "the rules were held against a producer that really ran too"]
-    assumed: Annotated[bool, "the SDK or version asked for was not read; the rules are those of `mirrors`"]
+    vectors: Annotated[int, "answers of the SDK itself that confirm the rules; 0 where its source was read"]
+    live: Annotated[bool, "the rules were also compared with a running producer"]
+    assumed: Annotated[bool, "the rules of the requested SDK or version are unknown; those of `mirrors` apply"]
     grpc: Annotated[bool, "its messages go to a Proxy, which picks the queue"]
-    note: Annotated[str | None, "what the rules assume besides; null when they assume nothing"]
-    unknown: Annotated[str | None, "why it cannot be said where its keys go; null when it can"]
+    note: Annotated[str | None, "further assumptions of the rules; null when there are none"]
+    unknown: Annotated[str | None, "why the queues of its keys are unknown; null when they are known"]
     queues_used: Annotated[int | None, "queues that at least one key goes to; null when that cannot be known"]
     most_keys: Annotated[int | None, "keys of the queue that gets the most; null in the same case"]
     moved: Annotated[int | None, "keys that change their queue; null without a change, or when unknown"]
@@ -327,8 +327,8 @@ class KeyedSdk(Struct, frozen=True, rename="camel"):
 class SdkPair(Struct, frozen=True, rename="camel"):
     """Two SDKs compared."""
 
-    sdk: Annotated[str, "the one"]
-    other_sdk: Annotated[str, "the other"]
+    sdk: Annotated[str, "the first SDK"]
+    other_sdk: Annotated[str, "the second SDK"]
     differ: Annotated[int, "keys that they send to different queues"]
     differ_share: Annotated[float, "the same as a share of the keys (0..1)"]
 
@@ -349,6 +349,6 @@ class KeyQueues(Struct, frozen=True, rename="camel"):
     writable_queues: Annotated[int, "its queues that producers can write"]
     proxy_mode: Annotated[ProxyMode, "mode of the gRPC producers' Proxy: local (in each broker) or cluster"]
     sdks: Annotated[tuple[KeyedSdk, ...], "in the order asked for"]
-    pairs: Annotated[tuple[SdkPair, ...], "each two SDKs whose queues can be known, the most different first"]
+    pairs: Annotated[tuple[SdkPair, ...], "pairs of SDKs whose queues are known, the most different first"]
     changes: Annotated[tuple[str, ...], "what changes, in words; empty when nothing does"]
     keys: Annotated[tuple[KeyQueue, ...], "key by key, as given, each once"]

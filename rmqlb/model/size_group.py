@@ -42,9 +42,9 @@ class SizeLimits(Struct, frozen=True, kw_only=True, rename="camel"):
     outage_ms: Annotated[Annotated[float, Meta(gt=0)] | None, "outage: messages come, none is consumed"] = None
     catch_up_ms: Annotated[Annotated[float, Meta(gt=0)] | None, "limit of the time until its backlog is gone"] = None
     drain_in_ms: Annotated[Annotated[float, Meta(gt=0)] | None, "limit of the time until today's lag is gone"] = None
-    survive: Annotated[int, Meta(ge=0, lt=MOST_SIZE), "the same holds after any so many consumers are lost"] = 0
-    survive_host: Annotated[bool, "the same holds after any one host of consumers is lost"] = False
-    survive_broker: Annotated[bool, "the same holds after any one broker is lost"] = False
+    survive: Annotated[int, Meta(ge=0, lt=MOST_SIZE), "all limits hold after the loss of any so many consumers"] = 0
+    survive_host: Annotated[bool, "all limits hold after the loss of any one host of consumers"] = False
+    survive_broker: Annotated[bool, "all limits hold after the loss of any one broker"] = False
     share: Annotated[float, Meta(gt=0, le=1), "least share of ID sets for which all of this holds (0..1)"] = 1.0
 
 
@@ -68,7 +68,7 @@ class SizeQuestion(Struct, frozen=True, kw_only=True):
         trials: sets of client IDs to try where IDs decide.
     """
 
-    limits: Annotated[SizeLimits, "what they keep to"] = SizeLimits()
+    limits: Annotated[SizeLimits, "the strategy of the consumers"] = SizeLimits()
     consumers: tuple[Annotated[int, Meta(ge=1)], Annotated[int, Meta(ge=1, le=MOST_SIZE)]] = (1, 100)
     queues_per_broker: (
         tuple[Annotated[int, Meta(ge=1)], Annotated[int, Meta(ge=1, le=MOST_QUEUES_PER_BROKER)]] | None
@@ -85,7 +85,7 @@ class SizeQuestion(Struct, frozen=True, kw_only=True):
     subscribed: Mapping[str, frozenset[str]] = field(default_factory=dict)
     sdk: Annotated[str, "the client library that all consumers run, `java`, `go` or `cpp`"] = "java"
     trials: Annotated[int, Meta(ge=1, le=MOST_ID_TRIALS)] = 100
-    seed: Annotated[Seed, "of these"] = 1
+    seed: Annotated[Seed, "random seed of these trials"] = 1
 
 
 class AfterLoss(Struct, frozen=True, rename="camel"):
@@ -96,24 +96,24 @@ class AfterLoss(Struct, frozen=True, rename="camel"):
     imbalance: Annotated[float | None, "afterwards; null when no queue or no consumer is left"]
     idle: Annotated[int, "consumers without a queue afterwards"]
     utilisation: Annotated[float | None, "of the busiest consumer afterwards; null when no work is given"]
-    fails: Annotated[tuple[Limit, ...], "what does not hold any more"]
+    fails: Annotated[tuple[Limit, ...], "limits that no longer hold"]
     unassigned: Annotated[int, "queues without an owner afterwards"] = 0
     duplicate_owners: Annotated[int, "queues with two or more owners afterwards"] = 0
     exact: Annotated[bool, "every loss was tried; false: some were drawn at random, and a worse one may exist"] = True
-    lost_host: Annotated[str | None, "the host of consumers that is lost; null when another thing is"] = None
+    lost_host: Annotated[str | None, "the lost host of consumers; null when something else is lost"] = None
     catch_up_ms: Annotated[float | None, "until the backlog of the outage is gone; null: never, or no outage"] = None
-    drain_ms: Annotated[float | None, "until the present lag is gone; null: never, or not asked for"] = None
+    drain_ms: Annotated[float | None, "until the current lag is gone; null is never, or not requested"] = None
 
 
 class SizePoint(Struct, frozen=True, rename="camel"):
     """A group of one size; where client IDs decide, figures that the wanted share of ID sets does not exceed."""
 
-    consumers: Annotated[int, "how many"]
+    consumers: Annotated[int, "number of consumers"]
     imbalance: Annotated[float | None, "most queues of one consumer over the mean; null when no queue has an owner"]
     idle: Annotated[int, "consumers without a queue"]
     utilisation: Annotated[float | None, "consuming share of the busiest consumer's threads; null without work"]
     satisfied: Annotated[bool, "all limits hold"]
-    fails: Annotated[tuple[Limit, ...], "those that do not"]
+    fails: Annotated[tuple[Limit, ...], "limits that do not hold"]
     share: Annotated[float, "share of the sets of client IDs for which all hold (0..1)"]
     unassigned: Annotated[int, "queues without an owner"] = 0
     duplicate_owners: Annotated[int, "queues with two or more owners"] = 0
@@ -121,15 +121,15 @@ class SizePoint(Struct, frozen=True, rename="camel"):
     after_broker_loss: Annotated[AfterLoss | None, "after the worst loss of a broker; null in the same cases"] = None
     after_host_loss: Annotated[AfterLoss | None, "after the worst loss of a host; null in the same cases"] = None
     catch_up_ms: Annotated[float | None, "until the backlog of the outage is gone; null: never, or no outage"] = None
-    drain_ms: Annotated[float | None, "until the present lag is gone; null: never, or not asked for"] = None
+    drain_ms: Annotated[float | None, "until the current lag is gone; null is never, or not requested"] = None
 
 
 class ReplicaCounts(Struct, frozen=True):
     """Sizes for an autoscaler."""
 
     min: Annotated[int | None, "the fewest consumers that satisfy all limits; null when none do"]
-    max: Annotated[int | None, "the most"]
-    allowed: Annotated[tuple[int, ...], "all that do, of those looked at"]
+    max: Annotated[int | None, "the most consumers that satisfy all limits"]
+    allowed: Annotated[tuple[int, ...], "all tried sizes that satisfy all limits"]
 
 
 class SizeCandidate(Struct, frozen=True, rename="camel"):
@@ -138,19 +138,19 @@ class SizeCandidate(Struct, frozen=True, rename="camel"):
     strategy: str
     queues_per_broker: Annotated[int | None, "read queues of each topic on each broker; null for those that there are"]
     consumers: Annotated[int | None, "the fewest that satisfy all limits; null when none do"]
-    allowed: Annotated[int, "how many of the sizes looked at do"]
+    allowed: Annotated[int, "how many of the tried sizes satisfy all limits"]
     best: Annotated[SizePoint, "of the answer, or of the size that comes nearest"]
 
 
 class SizedBacklog(Struct, frozen=True, rename="camel"):
     """How the lag after an outage, or the present lag, goes with the consumers of the answer."""
 
-    limit: Annotated[TimeLimit, "the limit that asks for it"]
-    ms: Annotated[float | None, "until the lag is gone, messages that come meanwhile included; null: never"]
+    limit: Annotated[TimeLimit, "the limit that requires it"]
+    ms: Annotated[float | None, "until the lag is gone, including messages that arrive meanwhile; null is never"]
     last_queue: Annotated[MessageQueue, "the queue whose lag goes last, with the first set of client IDs"]
     alone_ms: Annotated[float | None, "the least time with any number of consumers; null: never"]
     slowest_queue: Annotated[MessageQueue, "the queue that takes that time with a consumer of its own"]
-    inflow_over_mean: Annotated[float, "messages that come into that queue over the mean of its topic's queues"]
+    inflow_over_mean: Annotated[float, "inflow of that queue over the mean of its topic's queues"]
     messages: Annotated[float | None, "at the beginning; null when the engine is asked directly"] = None
 
 
@@ -160,7 +160,7 @@ class SizedTopic(Struct, frozen=True, rename="camel"):
     topic: str
     queues: Annotated[int, "its readable queues, as they would be"]
     queues_now: Annotated[int, "its readable queues now"]
-    rate_per_second: Annotated[float | None, "messages that come into them; null when no rate is given"] = None
+    rate_per_second: Annotated[float | None, "their inflow; null when no rate is given"] = None
     consume_ms: Annotated[float | None, "listener time of one of its messages; null without a rate"] = None
 
 
@@ -168,26 +168,27 @@ class GroupSize(Result, frozen=True):
     """How many consumers a group should have."""
 
     group: Annotated[str | None, "its name; null when the source names none"]
-    consumers: Annotated[int | None, "the fewest that satisfy all limits; null when none of those looked at do"]
+    consumers: Annotated[int | None, "the fewest that satisfy all limits; null when none of the tried sizes do"]
     strategy: Annotated[str, "the strategy of that answer, or of what comes nearest"]
     queues_per_broker: Annotated[int | None, "read queues per topic and broker; null when they stay as they are"]
     curve: Annotated[tuple[SizePoint, ...], "size by size, under that strategy with those queues"]
     replica_counts: Annotated[ReplicaCounts, "the sizes that satisfy all limits, for an autoscaler"]
     best: Annotated[SizePoint, "the answer, or the size that comes nearest; its `fails` are what blocks it"]
-    limits: Annotated[SizeLimits, "what was asked for"]
+    limits: Annotated[SizeLimits, "the request"]
     topics: Annotated[tuple[SizedTopic, ...], "the topics, by name"]
     consumers_now: Annotated[int | None, "consumers of the group; null when unknown, or when no size describes them"]
-    candidates: Annotated[tuple[SizeCandidate, ...], "each strategy and number of queues that was looked at"]
+    candidates: Annotated[tuple[SizeCandidate, ...], "each strategy and number of queues that was tried"]
     every_order: Annotated[bool, "the figures hold for every order of client IDs; false: they come from trials"]
     trials: Annotated[int, "how many sets of client IDs were tried; 0 where they do not matter"]
     losses: Annotated[
         Literal["counted", "drawn"], "counted, all were tried; drawn, some where afterLoss.exact is false"
     ]
     threads: Annotated[int | None, "consume threads of a consumer; null when no work is given"] = None
+    threads_reported: Annotated[bool, "that is the fewest that a consumer reports"] = False
     orderly: Annotated[bool, "a queue is consumed by one thread at a time"] = False
-    sdk: Annotated[str, "the client library that all consumers are taken to run"] = "java"
-    mixed_subscriptions: Annotated[bool, "present consumers read different topics; further ones read all"] = False
-    backlogs: Annotated[tuple[SizedBacklog, ...], "after the outage and now, as asked for"] = ()
+    sdk: Annotated[str, "the client library assumed for all consumers"] = "java"
+    mixed_subscriptions: Annotated[bool, "current consumers read different topics; further ones read all"] = False
+    backlogs: Annotated[tuple[SizedBacklog, ...], "after the outage and now, as requested"] = ()
     rates: Annotated[RateSource | None, "where the rates come from; null without rates"] = None
     conditions: tuple[TriedCondition, ...] = ()
 
@@ -204,9 +205,9 @@ class GroupSize(Result, frozen=True):
 class SizesSummary(Struct, frozen=True, rename="camel"):
     """All groups in numbers."""
 
-    groups: Annotated[int, "how many"]
-    satisfied_now: Annotated[int, "groups whose present consumers satisfy all limits"]
-    unsatisfied_now: Annotated[int, "groups whose present consumers do not"]
+    groups: Annotated[int, "number of groups"]
+    satisfied_now: Annotated[int, "groups whose current consumers satisfy all limits"]
+    unsatisfied_now: Annotated[int, "groups whose current consumers do not"]
     without_answer: Annotated[int, "groups that no size tried satisfies"]
 
 
@@ -214,7 +215,7 @@ class SizesOfGroups(Result, frozen=True):
     """How many consumers several groups should have."""
 
     groups: Annotated[tuple[GroupSize, ...], "each group's size, as rmqlb/group-size has it"]
-    summary: Annotated[SizesSummary, "of all of them"]
+    summary: Annotated[SizesSummary, "all groups in numbers"]
 
 
 def sizes_of_groups(sizes: Sequence[GroupSize]) -> SizesOfGroups:

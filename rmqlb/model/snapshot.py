@@ -217,4 +217,4 @@ def suggestion(kind: str, name: str, names: Iterable[str]) -> str:
         return close
     if not known:
         return f"there are no {kind}"
-    return f"there are the {kind} {', '.join(known[:8])}" + (", …" if len(known) > 8 else "")
+    return f"known {kind}: {', '.join(known[:8])}" + (", …" if len(known) > 8 else "")

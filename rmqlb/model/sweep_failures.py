@@ -68,7 +68,7 @@ class BrokenAlready(Struct, frozen=True, rename="camel"):
     severity: Annotated[Severity, "the rule's"]
     about: Annotated[About, "group or topic"]
     name: Annotated[str, "its name"]
-    limit: Annotated[str, "which limit"]
+    limit: Annotated[str, "name of the limit"]
     bound: Annotated[Bound, "what the limit allows"]
     value: Annotated[Bound, "the measured value"]
 
@@ -96,8 +96,8 @@ class Unjudged(Struct, frozen=True):
 class Worst(Struct, frozen=True):
     """The largest value of a figure over all cases."""
 
-    value: Annotated[float, "the figure"]
-    losses: Annotated[tuple[Loss, ...], "the first of the fewest losses that give it; none when no loss is needed"]
+    value: Annotated[float, "the largest value"]
+    losses: Annotated[tuple[Loss, ...], "the smallest loss that causes it; none when no loss is needed"]
 
 
 class GroupWorst(Struct, frozen=True, rename="camel"):
@@ -105,10 +105,12 @@ class GroupWorst(Struct, frozen=True, rename="camel"):
 
     group: Annotated[str, "its name"]
     strategy: str
-    basis: Annotated[Literal["predicted", "assumed"], "how that is known: predicted (reported or observed) or assumed"]
+    basis: Annotated[
+        Literal["predicted", "assumed"], "basis of the owners: predicted (reported or observed) or assumed"
+    ]
     consumers: Annotated[int, "client IDs while nothing is lost"]
     queues: Annotated[int, "queues while nothing is lost"]
-    cases: Annotated[int, "cases that take something of it"]
+    cases: Annotated[int, "cases that affect it"]
     computed: Annotated[int, "of these, results that were computed; the others are the same"]
     broken: Annotated[int, "cases that break a limit of it"]
     unassigned: Annotated[Worst | None, Figure("queues without an owner", of="queues")]
@@ -124,8 +126,8 @@ class TopicWorst(Struct, frozen=True, rename="camel"):
 
     topic: str
     writable_brokers: Annotated[int, "brokers that producers can write to while nothing is lost"]
-    cases: Annotated[int, "cases that take something of it"]
-    unwritable: Annotated[int, "of these, those that leave no queue to write"]
+    cases: Annotated[int, "cases that affect it"]
+    unwritable: Annotated[int, "of these, cases that leave no writable queue"]
     broken: Annotated[int, "cases that break a limit of it"]
     least_writable: Annotated[Worst, "the fewest brokers left that producers can write to"]
 
@@ -134,11 +136,11 @@ class FailureSweep(Result, frozen=True):
     """The effects of all losses."""
 
     policy: Annotated[str, "the file that has the limits"]
-    most_losses: Annotated[int, "how many losses come together at most"]
+    most_losses: Annotated[int, "maximum number of losses at once"]
     cases: Annotated[CaseCounts, "how many cases"]
-    losses: Annotated[tuple[LossParts, ...], "what was lost, one after the other and in pairs"]
+    losses: Annotated[tuple[LossParts, ...], "the losses that were tried, singly and in pairs"]
     counterexamples: Annotated[tuple[Counterexample, ...], "the smallest failures that break a limit, worst first"]
-    waived: Annotated[int, "how many more counterexamples a waiver of the policy lets pass"]
+    waived: Annotated[int, "how many further counterexamples are waived"]
     broken_already: Annotated[tuple[BrokenAlready, ...], "limits that are broken while nothing is lost"]
     groups: Annotated[tuple[GroupWorst, ...], "the worst of each group, the worst first"]
     topics: Annotated[tuple[TopicWorst, ...], "the worst of each topic, the worst first"]

@@ -152,7 +152,7 @@ class DocumentReader(Struct, frozen=True):
         snapshot, taken_at = document.snapshot, document.taken_at
         for day in (said.date, None if taken_at is None else taken_at.date()):
             if day is not None and day > self.last_day:
-                raise _Rejected("future-date", f"its date {day} is in the future; check the clock where it was taken")
+                raise _Rejected("future-date", f"its date {day} is in the future; check the clock of its machine")
         night = said.date or (None if taken_at is None else taken_at.date())
         if night is None:
             raise _Rejected("unreadable", "it has no date: put it in a folder date=YYYY-MM-DD")
@@ -328,7 +328,7 @@ def _content(path: str) -> bytes:
     try:
         state = os.stat(path)
         if not stat.S_ISREG(state.st_mode):  # a pipe without a writer would block the job for ever
-            raise DocumentError(f"{path} is no regular file")
+            raise DocumentError(f"{path} is not a regular file")
         if state.st_size > LARGEST_FILE:
             raise too_large(path, LARGEST_FILE)
         with open(path, "rb") as file:

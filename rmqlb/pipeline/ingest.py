@@ -11,7 +11,6 @@ import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from msgspec import convert
@@ -30,7 +29,6 @@ from rmqlb.pipeline.tables import (
     Row,
     Snapshots,
     columns,
-    ddl,
     name,
     union_ddl,
 )
@@ -45,7 +43,6 @@ _BYTES_A_TASK = 4 << 20
 _MOST_TASKS = 512
 _INPUT = "unit string, path string, length bigint, modified bigint, content binary"
 _HEAD = [column for column in columns(Snapshots) if column != "document"]  # for the driver
-Heads = Sequence[Snapshots]
 
 
 def find_files(inputs: Iterable[str]) -> tuple[list[ReadFile], list[str]]:
@@ -64,11 +61,11 @@ def find_files(inputs: Iterable[str]) -> tuple[list[ReadFile], list[str]]:
         found = [file for root in roots for file in _below(os.path.abspath(root))]
         if not found:
             hint = "name files, folders, patterns or URIs that Hadoop reads"
-            raise DataError(f"{given}: there is no file to read", hint=hint)
+            raise DataError(f"{given}: no file found", hint=hint)
         files |= {file.path: file for file in found}
     for path in files:
         if re.search("[\ud800-\udfff]", path):
-            raise DataError(f"{path!r}: the file's name is not UTF-8 text", hint="rename it")
+            raise DataError(f"{path!r}: the file name is not UTF-8 text", hint="rename it")
     return [files[path] for path in sorted(files)], uris
 
 
@@ -93,7 +90,7 @@ def files_at(warehouse: Warehouse, uris: Iterable[str]) -> Iterator[ReadFile]:
     for uri in uris:
         found = warehouse.files_in(uri)
         if not found:
-            raise DataError(f"{uri}: there is no file to read", hint="name a file or a folder that Hadoop reads")
+            raise DataError(f"{uri}: no file found", hint="name a file or a folder that Hadoop reads")
         yield from found
 
 
@@ -118,13 +115,15 @@ def ingest(
         return PipelineResult(warehouse.place, len(files), incomplete=tuple(sorted(broken)))
     reader = DocumentReader(cluster, __version__, last_day())
     progress("ingest", 0, len(chosen))
-    tell = partial(_tell, progress, len(chosen))
-    staged = warehouse.stage(in_workers(_inputs(warehouse, chosen), reader.rows, union_ddl(INGESTED), tell), "read")
+    number = len(chosen)
+    read = in_workers(
+        _inputs(warehouse, chosen),
+        reader.rows,
+        union_ddl(INGESTED),
+        lambda done: progress("ingest", min(done, number - 1), number),
+    )
+    staged = warehouse.stage(read, "read")
     return _write(warehouse, staged, chosen, digests, broken, len(files))
-
-
-def _tell(progress: Progress, files: int, done: int) -> None:
-    progress("ingest", min(done, files - 1), files)
 
 
 def _digests(files: Iterable[ReadFile], cluster: str | None) -> dict[date, str]:
@@ -284,7 +283,7 @@ def _conflict(head: Snapshots, file: ReadFile, other: str) -> Quarantine:
         position=0,
         other=other,
         code="name-conflict",
-        reason=f"another cluster is called {head.cluster}, with other brokers: {other}; name one with cluster=NAME",
+        reason=f"another cluster is named {head.cluster} too, with other brokers: {other}; rename one: cluster=NAME",
         version=__version__,
     )
 
@@ -314,19 +313,13 @@ def _quarantine(
 ) -> DataFrame:
     from pyspark.sql import functions as fn
 
-    fields = dict(zip(Quarantine.__struct_encode_fields__, Quarantine.__struct_fields__, strict=True))
-    values = [tuple(_plain(getattr(row, fields[column])) for column in columns(Quarantine)) for row in rejected]
-    rows = warehouse.spark.createDataFrame(values, ddl(Quarantine))
+    rows = warehouse.frame(Quarantine, rejected)
     if not days:
         return rows
     there = warehouse.read(Quarantine, days)
     read_again = warehouse.spark.createDataFrame([(path,) for path in paths], "path string")
     there = there.join(read_again, fn.col("file.path") == fn.col("path"), "left_anti")
     return rows.unionByName(there.select(*rows.columns))
-
-
-def _plain(value: Any) -> Any:
-    return (value.path, value.length, value.modified) if isinstance(value, ReadFile) else value
 
 
 def silent(warehouse: Warehouse, day: date, expected: Collection[str]) -> list[str]:
@@ -344,5 +337,5 @@ def read_expected(path: str) -> tuple[str, ...]:
         raise DataError(f"--expect {path}: {reason}", code="cannot-read") from None
     names = tuple(dict.fromkeys(line for line in lines if line))
     if not names:
-        raise DataError(f"--expect {path}: it names no cluster", hint="write one name a line")
+        raise DataError(f"--expect {path}: the file names no cluster", hint="write one name per line")
     return names

@@ -53,7 +53,6 @@ from rmqlb.pipeline.tables import (
     Snapshots,
     WhatIf,
     columns,
-    ddl,
     name,
     union_ddl,
 )
@@ -362,8 +361,8 @@ def fleet_findings(
             code="silent-cluster",
             severity="error",
             message=f"cluster {cluster} did not report",
-            consequence="Nothing is known of its groups in this night.",
-            remedy="Look into the log of fetch-routes.",
+            consequence="Its groups are unknown for this night.",
+            remedy="Check the log of fetch-routes.",
         )
     for rule in policy.rules if policy is not None else ():
         if rule.name not in used:
@@ -441,7 +440,7 @@ def changes(warehouse: Warehouse, previous: Mapping[date, date]) -> DataFrame:
     """The changes of these nights since the night before, for clusters in both."""
     spark = warehouse.spark
     if not previous:
-        return spark.createDataFrame([], ddl(Changes))
+        return warehouse.frame(Changes, ())
     sides = [(of, day, before, of == day) for day, before in previous.items() for of in (day, before)]
     spark.createDataFrame(sides, "of date, date date, previous date, isNow boolean").createOrReplaceTempView("sides")
     for table in (Queues, Assignments, Groups, Findings, Figures, Snapshots):
@@ -534,9 +533,7 @@ def _fleet_findings(warehouse: Warehouse, asked: Asked, days: Sequence[date], us
     for day in days:
         absent = silent(warehouse, day, asked.expected) if asked.expected else ()
         found += fleet_findings(day, asked.policy, [rule for night, rule in used if night == day], absent)
-    fields = dict(zip(Findings.__struct_encode_fields__, Findings.__struct_fields__, strict=True))
-    values = [tuple(getattr(row, fields[column]) for column in columns(Findings)) for row in found]
-    return warehouse.spark.createDataFrame(values, ddl(Findings))
+    return warehouse.frame(Findings, found)
 
 
 _VERDICT = """

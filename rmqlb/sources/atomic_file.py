@@ -23,12 +23,12 @@ def replace_file(path: str, text: str, *, mode: int | None = None) -> None:
 
 
 @contextmanager
-def new_file(path: str, *, mode: int | None = None, durable: bool = True) -> Iterator[IO[bytes]]:
+def new_file(path: str, *, mode: int | None = None) -> Iterator[IO[bytes]]:
     """A file to write to, which replaces the one at `path` when the block succeeds (raises ValueError).
 
     An interrupt leaves the old file or the new one, and nothing else. A symbolic link is replaced, not followed. By
-    default the mode is that of the replaced file, or the umask's; a durable file is synced to the disk. A kill leaves a
-    hidden `.NAME.SUFFIX.part`, which a run removes an hour later.
+    default the mode is that of the replaced file, or the umask's. A kill leaves a hidden `.NAME.SUFFIX.part`, which a
+    run removes an hour later.
     """
     kept = _mode(path) if mode is None else mode
     folder, name = os.path.split(path)
@@ -45,8 +45,7 @@ def new_file(path: str, *, mode: int | None = None, durable: bool = True) -> Ite
                 os.fchmod(file.fileno(), kept)
             yield file
             file.flush()
-            if durable:
-                os.fsync(file.fileno())
+            os.fsync(file.fileno())
         os.replace(partial, path)
     except BaseException:
         if os.path.exists(partial):
@@ -67,7 +66,7 @@ def make_private_folder(path: str) -> None:
 def _leftovers(folder: str) -> tuple[tuple[str, str], ...]:
     """Files of killed writers and the names that they were for; cached for a run."""
     latest, found = time.time() - _ABANDONED_S, []
-    with suppress(OSError, ValueError), os.scandir(folder or ".") as entries:  # the writer tells why it is unusable
+    with suppress(OSError, ValueError), os.scandir(folder or ".") as entries:  # the writer reports why it is unusable
         for entry in entries:
             match = _LEFTOVER.fullmatch(entry.name)
             if match and entry.is_file(follow_symlinks=False) and entry.stat(follow_symlinks=False).st_mtime < latest:

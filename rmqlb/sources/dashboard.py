@@ -8,14 +8,11 @@ from __future__ import annotations
 
 import json
 import math
-import random
 import re
 import ssl
 import threading
-import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any
 
 import httpcore
@@ -26,11 +23,11 @@ from rmqlb.model.group import Seen, States
 from rmqlb.model.snapshot import RouteSighting, Unread
 from rmqlb.remoting.codes import ResponseCode
 from rmqlb.sources.formats import documents as docs
-from rmqlb.sources.formats.limits import DEFAULT_LIMIT, collect, inflate, require_few_values
+from rmqlb.sources.formats.limits import collect, inflate, require_few_values
 from rmqlb.sources.native.wire import tls_context
-from rmqlb.sources.pace import NO_DEADLINE, Deadline, PassingFault, reason, wait_before_retry
+from rmqlb.sources.pace import NO_DEADLINE, Deadline, Pace, PassingFault, reason
 from rmqlb.sources.protocols import SUSPECT, wrong_protocol
-from rmqlb.sources.source import Refused, redact_secrets, utc_now
+from rmqlb.sources.source import Access, Refused, read_unless, redact_secrets
 
 READ_PATHS = frozenset(
     {
@@ -44,8 +41,8 @@ READ_PATHS = frozenset(
         "/topic/route.query",
     }
 )
-_NOT_ONLINE = "CODE: 206 "
-_NO_ROUTE = "CODE: 17 "
+_LOGIN = "/login/login.do"
+_CSRF = "/rocketmq-dashboard/csrf-token"
 _CODE = r"CODE: ([0-9]{1,9}) "
 _TIMED_OUT = "RemotingTimeoutException"
 
@@ -56,14 +53,11 @@ class DashboardReads:
     def __init__(
         self,
         url: str,  # scheme, host, port and context path, without user or password
-        settings: HttpSettings,
-        credentials: Credentials | None = None,  # for a Dashboard that requests a login
-        clock: Callable[[], datetime] = utc_now,
+        access: Access,
     ) -> None:
         self.endpoint = url.rstrip("/")
-        self._credentials = credentials
-        self._http = HttpClient(self.endpoint, settings)
-        self._clock = clock
+        self.access = access
+        self._http = HttpClient(self.endpoint, access)
         self._login = threading.Lock()
         self._has_answered = False
         self._status = 0  # of the last answer
@@ -86,13 +80,12 @@ class DashboardReads:
 
     def route(self, topic: str) -> RouteSighting | None:
         path, name = "/topic/route.query", topic.removeprefix("%SYS%")
-        try:
-            document = self._read(path, {"topic": name}, docs.RouteDocument, f" of topic {name}")
-        except Refused as refused:
-            if _NO_ROUTE in refused.text:
-                return None
-            raise
-        return RouteSighting(docs.route(document, name), Seen(self.endpoint + path, self._clock()))
+        document = read_unless(
+            ResponseCode.TOPIC_NOT_EXIST,
+            lambda: self._read(path, {"topic": name}, docs.RouteDocument, f" of topic {name}"),
+        )
+        seen = Seen(self.endpoint + path, self.access.clock())
+        return None if document is None else RouteSighting(docs.route(document, name), seen)
 
     def brokers(self, group: str) -> dict[str, str]:  # noqa: ARG002 - a Dashboard answers for every broker
         document = self._read("/cluster/list.query", {}, docs.ClusterListDocument)
@@ -101,13 +94,8 @@ class DashboardReads:
 
     def connections(self, group: str, address: str) -> docs.ConnectionsDocument | None:
         """The consumers in one broker's list; older Dashboards choose the broker at random."""
-        params = {"consumerGroup": group, "address": address}
-        try:
-            return self._read("/consumer/consumerConnection.query", params, docs.ConnectionsDocument)
-        except Refused as refused:
-            if _NOT_ONLINE in refused.text:
-                return None
-            raise
+        path, params = "/consumer/consumerConnection.query", {"consumerGroup": group, "address": address}
+        return read_unless(ResponseCode.CONSUMER_NOT_ONLINE, lambda: self._read(path, params, docs.ConnectionsDocument))
 
     def offsets(self, group: str, addresses: Sequence[str]) -> tuple[States, None]:
         params = {"consumerGroup": group, "address": ",".join(addresses)}
@@ -116,7 +104,7 @@ class DashboardReads:
 
     @property
     def broker_reads(self) -> None:
-        """None: a Dashboard forwards no question about single queues, assignments or POP."""
+        """None, because a Dashboard forwards no request about single queues, assignments or POP."""
 
     def running_info(
         self,
@@ -130,7 +118,7 @@ class DashboardReads:
         return self._read("/consumer/consumerRunningInfo.query", params, docs.RunningInfoDocument)
 
     def silent_brokers_answer(self) -> bool:
-        """A Dashboard asks brokers itself, each time again."""
+        """Whether silent brokers answer now: False, because only the Dashboard queries brokers."""
         return False
 
     def unread(self) -> list[Unread]:
@@ -162,16 +150,42 @@ class DashboardReads:
             raise AssertionError(f"{path} is not on the list of reads")
         answer = self._http.get(path, params)
         if _asks_for_login(answer):
-            if self._credentials is None:
-                hint = "name the user with --user or in the URL, the password in RMQLB_PASSWORD or --password-file"
-                raise EndpointError(f"{self.endpoint} asks for a login", hint=hint, code="login-needed")
+            if not self.access.user or self.access.password is None:
+                hint = "pass the user with --user or in the URL, the password in RMQLB_PASSWORD or with --password-file"
+                raise EndpointError(f"{self.endpoint} needs a login", hint=hint, code="login-needed")
             with self._login:  # one request logs in; the session's cookie then serves all
                 answer = self._http.get(path, params)
                 if _asks_for_login(answer):
-                    log_in(self._http, self._credentials, self.endpoint)
+                    self._log_in(self.access.user, self.access.password(self.access.user))
                     answer = self._http.get(path, params)
         self.date, self._status = answer.headers.get("date"), answer.status
         return _open(answer)
+
+    def _log_in(self, user: str, password: str) -> None:
+        """Log in by JSON with a CSRF token (Dashboards after 2.1.0) or a form; raises EndpointError."""
+        fields = {"username": user, "password": password}
+        token = _login_answer(self._http.get(_CSRF)).get("data")
+        name, value = (token.get("headerName"), token.get("token")) if isinstance(token, dict) else (None, None)
+        can_be_sent = isinstance(name, str) and isinstance(value, str) and (name + value).isascii()
+        headers = {str(name): str(value)} if can_be_sent else {}
+        answer = _login_answer(self._http.post(_LOGIN, json=fields, headers=headers))
+        if answer["status"] != 0 and "Bad username or password" not in str(answer.get("errMsg")):
+            answer = _login_answer(self._http.post(_LOGIN, form=fields, headers=headers))
+        if answer["status"] != 0:
+            text = str(answer.get("errMsg") or answer["status"]).partition("\n")[0]
+            problem = f"{self.endpoint}: login of {user} failed: {redact_secrets(text, password)}"
+            raise EndpointError(problem, hint="check user and password", code="login-failed")
+
+
+def _login_answer(answer: Answer) -> dict[str, object]:
+    """The answer's object; without a status of its own, or with an HTTP error, the status is HTTP's."""
+    try:
+        value = json.loads(answer.body)
+    except (ValueError, RecursionError):
+        value = None
+    found = value if isinstance(value, dict) else {}
+    is_own = answer.status == 200 and "status" in found
+    return found if is_own else {**found, "status": f"HTTP {answer.status}", "data": None}
 
 
 def _asks_for_login(answer: Answer) -> bool:
@@ -182,13 +196,13 @@ def _asks_for_login(answer: Answer) -> bool:
 
 def _open(answer: Answer) -> object:
     """The data in the envelope (raises EndpointError, ProtocolError)."""
-    where, url_hint = answer.where, "is this the Dashboard's URL, context path included?"
+    where, url_hint = answer.where, "is this the Dashboard's URL, with its context path?"
     if answer.status == 401:
-        hint = "does a proxy in front ask for a login?"
+        hint = "does a proxy in front of it need a login?"
         raise EndpointError(f"{where}: refused (HTTP 401)", hint=hint, code="login-needed")
     if answer.status in (301, 302, 303, 307, 308):
         problem = f"{where}: redirected to {answer.headers.get('location', 'nowhere')[:120]}"
-        raise EndpointError(problem, hint="redirects are not followed; use that URL", code="not-a-dashboard")
+        raise EndpointError(problem, hint="rmqlb does not follow redirects; use that URL", code="not-a-dashboard")
     if answer.status != 200:
         raise EndpointError(f"{where}: HTTP {answer.status}", hint=url_hint, code="not-a-dashboard")
     try:
@@ -199,7 +213,7 @@ def _open(answer: Answer) -> object:
         raise ProtocolError(f"{where}: {problem}", hint=url_hint, code="not-a-dashboard") from None
     if not isinstance(envelope, dict) or not {"status", "data"} <= envelope.keys():
         hint = "expected an object with status and data"
-        raise ProtocolError(f"{where}: not a Dashboard's answer", hint=hint, code="not-a-dashboard")
+        raise ProtocolError(f"{where}: not an answer of a Dashboard", hint=hint, code="not-a-dashboard")
     if envelope["status"] != 0:
         text = str(envelope.get("errMsg") or "no reason given")
         # A broker's answer to the Dashboard (`MQClientException`), or its absence.
@@ -217,17 +231,6 @@ _TRY_AGAIN = frozenset({429, 502, 503, 504})
 
 
 @dataclass(frozen=True, slots=True)
-class HttpSettings:
-    timeout: float = 5.0  # seconds of one attempt, from connecting to the last byte
-    retries: int = 2
-    ca_file: str | None = None  # the only trusted CA certificates; None is the system's
-    max_bytes: int = DEFAULT_LIMIT
-    sleep: Callable[[float], None] = time.sleep
-    jitter: Callable[[], float] = random.random
-    deadline: Deadline = NO_DEADLINE  # of all requests, whatever `timeout` is
-
-
-@dataclass(frozen=True, slots=True)
 class Answer:
     where: str
     status: int
@@ -238,12 +241,14 @@ class Answer:
 class HttpClient:
     """A client of one endpoint; thread-safe (raises UsageError)."""
 
-    def __init__(self, base_url: str, settings: HttpSettings) -> None:
-        self._settings = settings
+    def __init__(self, base_url: str, access: Access) -> None:
+        self._access = access
+        self._pace = access.pace or Pace()
+        self._deadline = access.deadline or NO_DEADLINE
         self._base = base_url.rstrip("/")
         self._client = httpx.Client(
-            transport=_BoundedTransport(tls_context(settings.ca_file)),
-            timeout=settings.timeout,
+            transport=_BoundedTransport(tls_context(access.ca_file)),
+            timeout=access.timeout,
             trust_env=False,
             headers={"Accept": "application/json", "Accept-Encoding": "identity", "User-Agent": "rmqlb"},
         )
@@ -251,30 +256,29 @@ class HttpClient:
     @property
     def rest(self) -> float:
         """Seconds that one more request may take."""
-        return min(self._settings.timeout, self._settings.deadline.rest)
+        return min(self._access.timeout, self._deadline.rest)
 
     def close(self) -> None:
         self._client.close()
 
     def get(self, path: str, params: Mapping[str, str] | None = None) -> Answer:
         """Read, with retries on transient faults (raises EndpointError, ProtocolError)."""
-        settings, where = self._settings, f"GET {self._base}{path}"
+        where = f"GET {self._base}{path}"
         attempt = 0
         while True:
-            settings.deadline.must_leave(what=f"{where}: no answer")
-            last, wait = attempt == settings.retries, "0"
+            self._deadline.must_leave(what=f"{where}: no answer")
+            last, wait = attempt == self._access.retries, "0"
             try:
                 answer = self._once("GET", path, params=dict(params or {}))
             except PassingFault as fault:
-                settings.deadline.must_leave(what=f"{where}: no answer")
+                self._deadline.must_leave(what=f"{where}: no answer")
                 if last:
                     raise fault.error from None
             else:
                 if answer.status not in _TRY_AGAIN or last:
                     return answer
                 wait = answer.headers.get("retry-after", "0")
-            requested = float(wait) if wait.isdecimal() else 0.0
-            wait_before_retry(attempt, settings.sleep, settings.jitter, requested=requested)
+            self._pace.wait_before_retry(attempt, requested=float(wait) if wait.isdecimal() else 0.0)
             attempt += 1
 
     def post(
@@ -287,32 +291,33 @@ class HttpClient:
             raise fault.error from None
 
     def _once(self, method: str, path: str, **arguments: Any) -> Answer:
-        where = f"{method} {self._base}{path}"
-        settings = self._settings
-        _attempt.deadline = Deadline(min(settings.timeout, settings.deadline.rest))
+        where, most = f"{method} {self._base}{path}", self._access.max_bytes
+        _attempt.deadline = Deadline(self.rest)
         try:
             with self._client.stream(method, self._base + path, **arguments) as response:
-                body = collect(response.iter_raw(), settings.max_bytes, where)
+                body = collect(response.iter_raw(), most, where)
             encoding = response.headers.get("content-encoding", "identity").strip().lower()
             if encoding not in ("", "identity", "gzip", "x-gzip", "deflate"):
-                raise ProtocolError(f"{where}: the answer is packed as {encoding[:40]!r}, which was not asked for")
+                raise ProtocolError(
+                    f"{where}: the answer is compressed as {encoding[:40]!r}, which rmqlb did not request"
+                )
             if encoding not in ("", "identity"):
-                body = inflate(body, settings.max_bytes, where)
-            require_few_values(body, where, settings.max_bytes)
+                body = inflate(body, most, where)
+            require_few_values(body, where, most)
             return Answer(where, response.status_code, dict(response.headers), body)
         except httpx.TimeoutException:
-            problem = f"{where}: no whole answer within {settings.timeout:g} s"
-            hint = "a longer --source-timeout may help"
+            problem = f"{where}: no complete answer within {self._access.timeout:g} s"
+            hint = "try a longer --source-timeout"
             raise PassingFault(EndpointError(problem, hint=hint, code="no-answer")) from None
         except (httpx.RemoteProtocolError, httpx.ReadError, httpx.WriteError, httpx.CloseError) as error:
             problem = f"{where}: the connection broke: {reason(error)}"
             raise PassingFault(ProtocolError(problem, code="connection-broke")) from None
         except (httpx.ConnectError, UnicodeError) as error:  # UnicodeError: IDNA of Python or httpx
             if "CERTIFICATE" in str(error).upper() or "SSL" in str(error).upper():
-                hint = "is the CA that signed it in --ca-file, or among the system's where none is given?"
+                hint = "is the certificate's CA in --ca-file, or without --ca-file, among the system's CAs?"
                 raise EndpointError(f"{where}: TLS failed: {reason(error)}", hint=hint, code="tls-failed") from None
-            text = "no host can have this name" if isinstance(error, UnicodeError) else reason(error)
-            hint = "is this the address and is it up? rmqlb doctor tries each step"
+            text = "the host name is invalid" if isinstance(error, UnicodeError) else reason(error)
+            hint = "is the address right, and is the server up? rmqlb doctor tests each step"
             failed = EndpointError(f"{where}: cannot connect: {text}", hint=hint, code="unreachable")
             raise (failed if isinstance(error, UnicodeError) else PassingFault(failed)) from None
         except (httpx.HTTPError, httpx.InvalidURL) as error:
@@ -378,40 +383,3 @@ class _BoundedTransport(httpx.HTTPTransport):
     def __init__(self, tls: ssl.SSLContext) -> None:
         super().__init__(verify=tls, trust_env=False)
         self._pool = httpcore.ConnectionPool(ssl_context=tls, network_backend=_BoundedBackend())
-
-
-_LOGIN = "/login/login.do"
-_CSRF = "/rocketmq-dashboard/csrf-token"
-
-
-@dataclass(frozen=True, slots=True)
-class Credentials:
-    user: str
-    password: Callable[[], str] = field(repr=False)  # called when needed (a file, the environment or a prompt)
-
-
-def log_in(http: HttpClient, credentials: Credentials, url: str) -> None:
-    """Log in by JSON with a CSRF token (Dashboards after 2.1.0) or a form; raises EndpointError."""
-    fields = {"username": credentials.user, "password": credentials.password()}
-    token = _envelope(http.get(_CSRF)).get("data")
-    name, value = (token.get("headerName"), token.get("token")) if isinstance(token, dict) else (None, None)
-    can_be_sent = isinstance(name, str) and isinstance(value, str) and (name + value).isascii()
-    headers = {str(name): str(value)} if can_be_sent else {}
-    answer = _envelope(http.post(_LOGIN, json=fields, headers=headers))
-    if answer["status"] != 0 and "Bad username or password" not in str(answer.get("errMsg")):
-        answer = _envelope(http.post(_LOGIN, form=fields, headers=headers))
-    if answer["status"] != 0:
-        text = str(answer.get("errMsg") or answer["status"]).partition("\n")[0]
-        problem = f"{url}: login of {credentials.user} failed: {redact_secrets(text, fields['password'])}"
-        raise EndpointError(problem, hint="check user and password", code="login-failed")
-
-
-def _envelope(answer: Answer) -> dict[str, object]:
-    """The answer's object; without a status of its own, or with an HTTP error, the status is HTTP's."""
-    try:
-        value = json.loads(answer.body)
-    except (ValueError, RecursionError):
-        value = None
-    found = value if isinstance(value, dict) else {}
-    is_own = answer.status == 200 and "status" in found
-    return found if is_own else {**found, "status": f"HTTP {answer.status}", "data": None}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import sys
@@ -13,19 +14,17 @@ from functools import partial
 from typing import BinaryIO, Literal
 
 import msgspec
-from msgspec.structs import replace
 
 from rmqlb.decoding import decode
 from rmqlb.errors import DataError, DocumentError
 from rmqlb.model.group import ConsumerGroup, MemberReport, MemberView, QueueState, Seen
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.result import Progress, no_progress
+from rmqlb.model.route import QueueData
 from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting, Wanted
 from rmqlb.sources.formats import documents as docs
 from rmqlb.sources.formats import snapshot_file
-from rmqlb.sources.formats.consumer_evidence import consumer_evidence
 from rmqlb.sources.formats.limits import DEFAULT_LIMIT, collect, inflate, require_few_values, text_of, too_large
-from rmqlb.sources.formats.mqadmin_text import TABLE_START, failed_command, is_noise, read_table, without_noise
 from rmqlb.sources.source import NothingToAsk
 
 STDIN = "-"
@@ -60,7 +59,8 @@ class DumpSource(NothingToAsk):
                 yield from iter(partial(file.read, _CHUNK), b"")
         except (OSError, ValueError) as error:
             problem = f"cannot read {self._where}: {getattr(error, 'strerror', None) or error}"
-            hint = "-s takes HOST:9876, a URL, a file, or - for stdin"
+            is_folder = os.path.isdir(self._path)
+            hint = "name a file in it" if is_folder else "-s takes HOST:9876, a URL, a file, or - for stdin"
             raise DocumentError(problem, hint=hint, code="cannot-read") from None
 
 
@@ -80,7 +80,7 @@ class Document(msgspec.Struct, frozen=True):
 
     @property
     def kind(self) -> Literal["snapshot", "pieces"]:
-        """`pieces` when it holds no whole snapshot, so it may be merged with others."""
+        """The kind of dump: `pieces` if it has no whole snapshot and may be merged with others."""
         return "snapshot" if self.snapshots else "pieces"
 
     @property
@@ -90,7 +90,7 @@ class Document(msgspec.Struct, frozen=True):
 
     @property
     def taken_at(self) -> datetime | None:
-        """UTC, from the snapshot, otherwise the latest time of its parts."""
+        """The time of the snapshot in UTC, otherwise the latest time of its parts."""
         seen = [self.snapshot.taken_at]
         if self.snapshot.taken_at is None:
             seen = [sighting.seen.at for sighting in self.snapshot.routes.values()]
@@ -121,7 +121,7 @@ def read_document(
         return Document(snapshot_file.read_body(body, heading, where, wanted))
     # Other documents are built whole, keys and all, and take twice the memory of a snapshot.
     if len(body) > limit // 2:
-        raise too_large(where, limit // 2, "and not one whole snapshot in JSON")
+        raise too_large(where, limit // 2, "because it is not one whole snapshot in JSON")
     require_few_values(body, where, limit // 2)
     pieces = Pieces(where, wanted, topic, group)
     pieces.read(body)
@@ -214,20 +214,20 @@ class Pieces:
     def read(self, body: bytes) -> None:
         """Add a dump of any kind (raises DocumentError)."""
         where, first = self._where, re.match(_FIRST_LINE, body)
-        if first and not is_noise(first[1].decode("latin-1")):
+        if first and not re.match(_NOISE, first[1].decode("latin-1")):
             self._add_json(body)
             return
         text = without_noise(text_of(body, where))
         start = text.lstrip()
         failed = failed_command(start) if start[:1] not in ("{", "[") else None
         if failed is not None:
-            raise DataError(f"{where} holds a failed mqadmin command: {failed}")
-        if start.startswith(TABLE_START):
+            raise DataError(f"{where}: output of a failed mqadmin command: {failed}")
+        if start.startswith(_TABLE_START):
             self._add_anonymous_route(read_table(text, where), where)
         elif re.match(_OTHER_TABLE, start):
             raise DocumentError(
-                f"{where}: a table of another mqadmin command than topicRoute",
-                hint="name the consumers that consumerConnection lists with --consumers ID,ID,…, beside a route",
+                f"{where}: a table of an mqadmin command other than topicRoute",
+                hint="pass a route, and the consumers that consumerConnection lists with --consumers ID,ID,…",
                 hint_names_options=True,
                 code="not-recognised",
             )
@@ -332,11 +332,14 @@ class Pieces:
     def _add_anonymous_route(self, document: docs.RouteDocument, where: str) -> None:
         topic = docs.route_topic(document) or self._topic
         if topic is None:
-            problem, hint = f"{where} is the route of one topic and does not name it", "say which: --topic NAME"
+            problem, hint = (
+                f"{where} is the route of one topic, but does not name the topic",
+                "name the topic with --topic NAME",
+            )
             raise DocumentError(problem, hint=hint, hint_names_options=True, code="topic-not-named")
         if docs.route_topic(document) is None and topic in self._routes:
-            problem = f"{where} is another route that does not name its topic"
-            raise DocumentError(problem, hint="read one of them at a time", code="topic-not-named")
+            problem = f"{where} is a second route without the name of its topic"
+            raise DocumentError(problem, hint="read one route at a time", code="topic-not-named")
         self._add_route(document, topic, where)
 
     def _add_route(self, document: docs.RouteDocument, topic: str, where: str) -> None:
@@ -346,11 +349,9 @@ class Pieces:
         pieces = self._pieces(self._group_name(document.properties.get("consumerGroup"), where))
         client_id = docs.client_id(document.properties)
         if client_id is None:
-            raise DocumentError(f"{where}: the properties do not say which client this is")
-        report = docs.member_report(document, client_id)
-        if self._wanted.evidence:
-            report = replace(report, evidence=consumer_evidence(document, where))
-        pieces.reports[client_id] = report
+            raise DocumentError(f"{where}: the properties do not contain the client ID")
+        evidence = docs.consumer_evidence(document, where) if self._wanted.evidence else None
+        pieces.reports[client_id] = docs.member_report(document, client_id, evidence)
         pieces.held[client_id] = docs.held_queues(document, where)
 
     def _pieces(self, group: str) -> _GroupPieces:
@@ -359,8 +360,8 @@ class Pieces:
     def _group_name(self, named: str | None, where: str) -> str:
         group = named or self._group
         if group is None:
-            problem = f"{where} is about one group and does not name it"
-            hint = "say which: --group NAME"
+            problem = f"{where} is about one group, but does not name the group"
+            hint = "name the group with --group NAME"
             raise DocumentError(problem, hint=hint, hint_names_options=True, code="group-not-named")
         return group
 
@@ -400,3 +401,64 @@ def _is_group_item(item: object) -> bool:
 def _unknown(where: str) -> DocumentError:
     hint = "expected a snapshot, a TopicRouteData document, a saved Dashboard response or mqadmin topicRoute output"
     return DocumentError(f"{where}: not recognised", hint=hint, code="not-recognised")
+
+
+# The table of `mqadmin topicRoute -l`, and the noise of a JVM around mqadmin's output.
+
+_TABLE_START = "#ClusterName"
+_NOISE = (
+    r"OpenJDK |Java HotSpot|WARNING: |SLF4J: |RocketMQLog:|Picked up |log4j:|\[\d+\.\d+s\]\[|"
+    r"\d\d:\d\d:\d\d,\d{3} \|-"  # logback's own status: 5.5.0 without its script's settings prints 240 such lines
+)
+_NOISY_LINES = rf"(?:[^\S\n]*\n|(?:{_NOISE})[^\n]*\n){{1,10000}}+"  # before a command's own output
+_ROW = (
+    r"(?P<cluster>\S+)\s+(?P<broker>\S+)\s+\{(?P<addrs>[^}]*)\}\s+(?P<readQueueNums>-?\d{1,10})\s+"
+    r"(?P<writeQueueNums>-?\d{1,10})\s+(?P<perm>\d{1,10})\s*"
+)
+
+
+def without_noise(text: str) -> str:
+    """Blank the leading lines of a JVM or its logging; line numbers in errors stay true."""
+    noise = re.match(_NOISY_LINES, text)
+    return text if noise is None else "\n" * noise[0].count("\n") + text[noise.end() :]
+
+
+def failed_command(text: str) -> str | None:
+    """The reason in a stack trace instead of an answer, or None."""
+    if "SubCommandException" not in text and "MQClientException" not in text:
+        return None
+    match = re.search(r"CODE: -?\d+\s+DESC: [^\n]*", text)
+    return match[0] if match else text.strip().partition("\n")[0]
+
+
+def read_table(text: str, where: str) -> docs.RouteDocument:
+    """The table of `mqadmin topicRoute -l` (`TopicRouteSubCommand`; raises DocumentError)."""
+    brokers: list[docs.BrokerDataDocument] = []
+    queues: list[QueueData] = []
+    lines = ((number, line.rstrip("\r\n")) for number, line in enumerate(io.StringIO(text), 1))
+    next(number for number, line in lines if line.lstrip().startswith(_TABLE_START))
+    for number, line in lines:
+        if line.startswith("---"):
+            try:
+                return docs.RouteDocument(queue_datas=queues, broker_datas=brokers)
+            except ValueError as error:
+                raise DocumentError(f"{where}: {error}") from None
+        match, place = re.fullmatch(_ROW, line), f"{where}, line {number}"
+        if not match:
+            raise DocumentError(f"{place}: not a row of the table that mqadmin topicRoute -l prints")
+        if len(brokers) == docs.MOST_BROKERS:
+            raise DocumentError(f"{place}: more than {docs.MOST_BROKERS} brokers")
+        brokers.append(docs.BrokerDataDocument(match["broker"], match["cluster"], _addrs(match["addrs"], place)))
+        numbers = {name: int(match[name]) for name in ("readQueueNums", "writeQueueNums", "perm")}
+        queues.append(docs.convert({"brokerName": match["broker"], **numbers}, QueueData, place))
+    raise DocumentError(f"{where}: the table of mqadmin topicRoute -l is cut short: its Total line is missing")
+
+
+def _addrs(text: str, where: str) -> dict[int, str]:
+    addrs: dict[int, str] = {}
+    for item in filter(None, text.split(", ")):
+        broker_id, equals, addr = item.partition("=")
+        if not equals or not re.fullmatch(r"\d{1,19}", broker_id):
+            raise DocumentError(f"{where}: {item[:80]!r} is not ID=ADDRESS")
+        addrs[int(broker_id)] = addr
+    return addrs

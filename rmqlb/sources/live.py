@@ -1,4 +1,4 @@
-"""A running cluster as a source, whatever it speaks.
+"""A running cluster as a source, over any protocol.
 
 - QUERY_ASSIGNMENT (400) changes nothing and needs no connection of the client ID that it names, so `rmqlb` can request
   assignments for any consumer (`QueryAssignmentProcessor.queryAssignment` of 5.5.0).
@@ -13,7 +13,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext, suppress
-from datetime import datetime
 from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeVar
@@ -55,18 +54,17 @@ from rmqlb.model.snapshot import (
 )
 from rmqlb.remoting.codes import ResponseCode
 from rmqlb.sources.formats import documents as docs
-from rmqlb.sources.formats.consumer_evidence import consume_stacks, consumer_evidence
-from rmqlb.sources.pace import NO_DEADLINE, Deadline, Pace, ask_concurrently
-from rmqlb.sources.source import Refused, utc_now
+from rmqlb.sources.native.source import NameServerReads, Proxies
+from rmqlb.sources.pace import NO_DEADLINE, Pace, ask_concurrently
+from rmqlb.sources.source import Refused
 
 if TYPE_CHECKING:
     from rmqlb.sources.dashboard import DashboardReads
-    from rmqlb.sources.native.source import NameServerReads, Proxies
 
 _NO_ANSWER = (ResponseCode.CONSUME_MSG_TIMEOUT, ResponseCode.RPC_TIME_OUT)
-AT_ONCE = 4  # how many requests are under way at most, over all brokers together
+AT_ONCE = 4  # maximum number of concurrent requests over all brokers
 _MOST_QUEUES = 256  # of one group per broker whose stored offset is requested while a snapshot is taken
-_MOST_TOPICS = 16  # of one group that brokers are asked about
+_MOST_TOPICS = 16  # of one group that is requested from brokers
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
@@ -80,19 +78,13 @@ class LiveSource:
     Each broker lists a group's consumers separately. Each method closes the connections of `reads`.
     """
 
-    def __init__(
-        self,
-        reads: DashboardReads | NameServerReads,
-        clock: Callable[[], datetime] = utc_now,
-        pace: Pace | None = None,  # that other readings share; one of its own by default
-        proxies: Proxies | None = None,  # that are asked for consumers too
-        deadline: Deadline = NO_DEADLINE,  # after which nothing is asked any more
-    ) -> None:
+    def __init__(self, reads: DashboardReads | NameServerReads) -> None:
         self.reads = reads
-        self._proxies = proxies
-        self._clock = clock
-        self._pace = pace or Pace()
-        self._deadline = deadline
+        is_tls = reads.endpoint.startswith("rocketmqs:")
+        self._proxies = Proxies(reads.access, tls=is_tls) if reads.access.proxies else None
+        self._clock = reads.access.clock
+        self._pace = reads.access.pace or Pace()
+        self._deadline = reads.access.deadline or NO_DEADLINE
         self._slots = threading.BoundedSemaphore(AT_ONCE)
         self.shown: Callable[[], AbstractContextManager[Progress]] = lambda: nullcontext(no_progress)
         self._begin(Wanted(), no_progress)
@@ -133,14 +125,14 @@ class LiveSource:
         )
 
     def ask_offsets(self, group: str, questions: Sequence[OffsetQuestion]) -> States | None:
-        """What brokers tell a consumer of a group that takes these queues; None where they cannot be asked."""
+        """The offsets that brokers return to a consumer that takes these queues; None if they cannot be queried."""
         answers = self._ask_brokers("start offsets", partial(_at_takeover, group), questions)
         return None if answers is None else {question.queue: state for question, state in answers}
 
     def ask_assignments(
         self, group: str, questions: Sequence[AssignmentQuestion]
     ) -> Mapping[AssignmentQuestion, AssignmentAnswer] | None:
-        """What brokers answer consumers that let them assign their queues; None where they cannot be asked."""
+        """The answers of brokers to consumers that let them assign their queues; None if they cannot be queried."""
         answers = self._ask_brokers("assignments", lambda reads, each: reads.assignment(group, each), questions)
         return None if answers is None else dict(answers)
 
@@ -148,11 +140,13 @@ class LiveSource:
         """The topic's `message.type` at the first of these brokers that reports it; None where none does."""
         reads = self.reads.broker_reads
         with closing(self.reads):
-            for address in addresses if reads is not None else ():
+            if reads is None:
+                return None
+            for address in addresses:
                 with suppress(EndpointError, DataError):
-                    if reads is not None and (found := reads.message_type(topic, address)) is not None:
+                    if (found := reads.message_type(topic, address)) is not None:
                         return found
-            return None
+        return None
 
     def ask_stacks(self, group: str, client_ids: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
         """Client ID → the stack traces of its consume threads, of the consumers that answer."""
@@ -170,7 +164,7 @@ class LiveSource:
             }
             answers = self._each(
                 "stack traces",
-                lambda each: consume_stacks(self._running_info(group, each, via[each], stacks=True), group),
+                lambda each: docs.consume_stacks(self._running_info(group, each, via[each], stacks=True), group),
                 [client_id for client_id in dict.fromkeys(client_ids) if client_id in via],
                 lambda client_id, why: Unread("member", group, why, client_id),
                 slots=False,
@@ -183,7 +177,7 @@ class LiveSource:
         ask: Callable[[NameServerReads, Question], Answer | None],
         questions: Sequence[Question],
     ) -> list[tuple[Question, Answer]] | None:
-        """The answers; None where brokers cannot be asked."""
+        """The answers; None if brokers cannot be queried."""
         batches: dict[str, list[Question]] = {}
         for question in questions:
             batches.setdefault(question.address, []).append(question)
@@ -225,7 +219,7 @@ class LiveSource:
         self._routes(names, tolerant=True)
         for topic in names:
             if topic in self._found and self._found[topic] is None:
-                self._unread.append(Unread("route", topic, "it is listed and has no route"))
+                self._unread.append(Unread("route", topic, "it is listed, but has no route"))
 
     def _groups(self) -> list[ConsumerGroup]:
         wanted, everything = self._wanted, self._wanted.everything
@@ -317,12 +311,12 @@ class LiveSource:
     def _must_be_known(self, group: str, answers: Mapping[str, object]) -> None:
         if not answers:
             parts = [part for part in self._unread if (part.kind, part.name) == ("members", group)]
-            reason = parts[-1].reason if parts else "there is no broker to ask"
+            reason = parts[-1].reason if parts else "there is no broker to query"
             problem = f"{self.reads.endpoint}: no broker reports the consumers of group {group}: {reason}"
             silent = bool(parts) and all(part.no_answer for part in parts)
             raise EndpointError(problem, code="no-answer" if silent else None)
         if group not in self._listed and not self.reads.has_group(group):
-            problem = f"group {group} is not known at {self.reads.endpoint}"
+            problem = f"group {group} is unknown at {self.reads.endpoint}"
             hint = suggestion("groups", group, (g for g in self.reads.groups() if not is_system_group(g)))
             raise DataError(problem, hint=hint, group=group, code="group-not-found")
 
@@ -344,12 +338,16 @@ class LiveSource:
             states = dict.fromkeys(self._readable(group.reports), QueueState()) | states
         members = frozenset(client_id for client_id in group.client_ids or () if not is_grpc(client_id))
         owned = docs.with_owners(states, held, members, docs.popped_topics(group.reports))
-        reads = None if self._deadline.has_passed else self.reads.broker_reads
+        reads = self._reads_in_time
         if reads is None:
             return replace(group, queues=owned)
         return replace(
             _with_request_modes(group, reads, via), queues=owned, dead_letters=_dead_letters(reads, group, addresses)
         )
+
+    @property
+    def _reads_in_time(self) -> NameServerReads | None:
+        return None if self._deadline.has_passed else self.reads.broker_reads
 
     def _offsets(self, group: str, addresses: Sequence[str]) -> States:
         states, reads = self.reads.offsets(group, addresses)[0], self.reads.broker_reads
@@ -388,7 +386,7 @@ class LiveSource:
             slots=False,
         )
         left_out = sorted(via.keys() & self._wanted.unasked)
-        self._unread += [Unread("member", group.group, "not asked, so that it has time", each) for each in left_out]
+        self._unread += [Unread("member", group.group, "not queried, to spare it", each) for each in left_out]
         held = {client_id: queues for client_id, (_, queues) in answers}
         for part in self._unread:
             if (part.kind, part.name) == ("member", group.group) and is_ghost(part.reason):
@@ -399,11 +397,9 @@ class LiveSource:
         self, group: str, client_id: str, addresses: Sequence[str]
     ) -> tuple[MemberReport, frozenset[MessageQueue]]:
         document, address = self._through_any(group, client_id, addresses)
-        where, report = f"{address}, {client_id}", docs.member_report(document, client_id)
-        if self._wanted.evidence:
-            now = int(self._clock().timestamp() * 1000)
-            report = replace(report, evidence=consumer_evidence(document, where, now))
-        return report, docs.held_queues(document, where)
+        where, now = f"{address}, {client_id}", int(self._clock().timestamp() * 1000)
+        evidence = docs.consumer_evidence(document, where, now) if self._wanted.evidence else None
+        return docs.member_report(document, client_id, evidence), docs.held_queues(document, where)
 
     def _through_any(
         self, group: str, client_id: str, addresses: Sequence[str]
@@ -462,11 +458,10 @@ class LiveSource:
         topics = sorted({queue.topic for queue in states})
         self._routes(topics, tolerant=True)
         waiting: list[int] = []
-        reads = None if self._deadline.has_passed else self.reads.broker_reads
+        reads = self._reads_in_time
         if reads is not None and not group.client_ids:
-            polled = [
-                t for t in dict.fromkeys((*(self._wanted.topics or ()), *topics)) if not t.startswith(RETRY_PREFIX)
-            ]
+            named = dict.fromkeys((*(self._wanted.topics or ()), *topics))
+            polled = [topic for topic in named if not topic.startswith(RETRY_PREFIX)]
             numbers = [reads.polling_num(name, topic, at) for topic in polled[:_MOST_TOPICS] for at in addresses]
             waiting = [number for number in numbers if number is not None]
         return replace(
@@ -531,7 +526,10 @@ def _with_stored(reads: NameServerReads, group: str, states: States, address: st
             return reported, error.message
         reported[queue] = replace(states[queue], consumer_offset=stored, stored_offset=stored)
     more = len(zeros) - _MOST_QUEUES
-    return reported, f"at most {_MOST_QUEUES} queues are asked about, and {more} more report 0" if more > 0 else None
+    return (
+        reported,
+        f"rmqlb requests the offsets of at most {_MOST_QUEUES} queues, and {more} more report 0" if more > 0 else None,
+    )
 
 
 def _at_takeover(group: str, reads: NameServerReads, question: OffsetQuestion) -> QueueState:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 import re
 import threading
 import time
@@ -60,14 +61,20 @@ def ask_concurrently(ask: Callable[[Item], Answer], items: Sequence[Item], most:
 
 
 class Pace:
-    """When each consumer may be asked again, over all readings that share it; thread-safe.
+    """When each consumer may be queried again and a read repeated, over all readings that share it; thread-safe.
 
     A thread that waits for a turn holds nothing that other requests need.
     """
 
-    def __init__(self, now: Callable[[], float] = time.monotonic, sleep: Callable[[float], None] = time.sleep) -> None:
-        self.now = now  # seconds since any moment
+    def __init__(
+        self,
+        now: Callable[[], float] = time.monotonic,  # seconds since any moment
+        sleep: Callable[[float], None] = time.sleep,
+        jitter: Callable[[], float] = random.random,  # a number in [0, 1)
+    ) -> None:
+        self.now = now
         self._sleep = sleep
+        self._jitter = jitter
         self._lock = threading.Lock()
         self._turns: dict[str, threading.Lock] = {}
         self._free_at: dict[str, float] = {}
@@ -86,6 +93,28 @@ class Pace:
                 yield
             finally:
                 self._free_at[client_id] = self.now() + GAP_S
+
+    def wait_before_retry(
+        self,
+        attempt: int,  # number of earlier retries; each doubles the longest wait, up to 5 s
+        *,
+        requested: float = 0.0,  # seconds that the server requested, up to 5
+        left: float = math.inf,
+    ) -> bool:
+        """Wait for a random time; False, without a wait, when the time left is too short.
+
+        >>> pace = Pace(sleep=print, jitter=lambda: 0.5)
+        >>> pace.wait_before_retry(1), pace.wait_before_retry(9, requested=3.0), pace.wait_before_retry(9, left=2.5)
+        0.2
+        3.0
+        (True, True, False)
+        """
+        # The exponent stays small, so that no number of retries is too large for a float.
+        wait = max(min(requested, _LONGEST_S), min(_LONGEST_S, _FIRST_S * 2 ** min(attempt, 10)) * self._jitter())
+        if wait >= left:
+            return False
+        self._sleep(wait)
+        return True
 
 
 class Deadline:
@@ -111,10 +140,10 @@ class Deadline:
             raise TimeoutError("the deadline has passed")
         return left
 
-    def must_leave(self, seconds: float = 0, what: str = "not asked") -> None:
+    def must_leave(self, seconds: float = 0, what: str = "not requested") -> None:
         """Refuse a request so many seconds later (raises EndpointError)."""
         if self.rest <= seconds:
-            hint = "a longer --deadline leaves more time"
+            hint = "raise --deadline"
             raise EndpointError(f"{what} within the {self._seconds:g} s of the deadline", hint=hint, code="deadline")
 
 
@@ -132,31 +161,6 @@ class PassingFault(Exception):
     def __init__(self, error: EndpointError) -> None:
         super().__init__(error.message)
         self.error = error
-
-
-def wait_before_retry(
-    attempt: int,  # number of earlier retries; each doubles the longest wait, up to 5 s
-    sleep: Callable[[float], None],
-    jitter: Callable[[], float],  # a number in [0, 1)
-    *,
-    requested: float = 0.0,  # seconds that the server requested, up to 5
-    left: float = math.inf,
-) -> bool:
-    """Wait for a random time; False, without a wait, when the time left is too short.
-
-    >>> wait_before_retry(1, print, lambda: 0.5), wait_before_retry(9, print, lambda: 0.5, requested=3.0)
-    0.2
-    3.0
-    (True, True)
-    >>> wait_before_retry(9, print, lambda: 0.5, left=2.5)
-    False
-    """
-    # The exponent stays small, so that no number of retries is too large for a float.
-    wait = max(min(requested, _LONGEST_S), min(_LONGEST_S, _FIRST_S * 2 ** min(attempt, 10)) * jitter())
-    if wait >= left:
-        return False
-    sleep(wait)
-    return True
 
 
 _PROMPT = frozenset(

@@ -1,4 +1,4 @@
-"""Which protocol a server speaks: for messages about a source with the wrong scheme.
+"""The protocol of a server, for messages about a source with the wrong scheme.
 
 A server is sent a NameServer's harmless question and `GET /`, without credentials. Certificates are not verified: the
 answer only names the protocol.
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 SUSPECT = ("connection-broke", "no-answer", "protocol", "tls-failed")
 """Codes of errors behind which another protocol may be."""
-_ANSWER_S = 1.0  # to connect and answer one question
+_ANSWER_S = 1.0  # to connect and answer one request
 _NAMES = {
     "rocketmq": "RocketMQ's protocol",
     "rocketmqs": "RocketMQ's protocol over TLS",
@@ -51,12 +51,12 @@ def wrong_protocol(
         return None
     hint = f"write -s {found}://{where}"
     if found.startswith("grpc"):
-        hint = "name the NameServers, -n HOST:9876; a Proxy's remoting port goes to --proxy HOST:8080"
+        hint = "name the NameServers with -n HOST:9876; pass a Proxy's remoting port with --proxy HOST:8080"
     elif found.startswith("http") and scheme.startswith("rocketmq"):
         hint += " if it is a Dashboard; NameServers listen on 9876 by default"
     elif scheme.startswith("http") and found.startswith("rocketmq"):
         hint += " if it is a NameServer"
-    problem = f"speaks {_NAMES[found]}, not {_NAMES[scheme]}"
+    problem = f"uses {_NAMES[found]}, not {_NAMES[scheme]}"
     if found.removesuffix("s") == scheme.removesuffix("s"):
         problem = "accepts only TLS" if found.endswith("s") else "does not use TLS"
     return ProtocolError(f"{where} {problem}", hint=hint, code="wrong-protocol")
@@ -98,7 +98,7 @@ def _family(host: str, port: int, seconds: float, questions: Sequence[bytes], *,
             return "http"
         if answer[3:9] == _HTTP2_SETTINGS:
             return "grpc"
-        if answer[4:5] == b"\0" and answer[8:9] == b"{":  # a frame with a JSON header, as the question has
+        if answer[4:5] == b"\0" and answer[8:9] == b"{":  # a frame with a JSON header, like the request's
             return "rocketmq"
     if len(late) == len(questions) and not tls:
         raise late[0]

@@ -1,4 +1,4 @@
-"""Facts in the text of a source, without opening it and with hardly any import."""
+"""Facts from the text of a source, without opening it and with few imports."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _HINT = "write HOST:9876 or rocketmq://HOST:9876,… for NameServers, http(s)://
 
 
 def is_live(text: str | None) -> bool:
-    """The source is a running cluster, not a dump.
+    """Whether the source is a running cluster, not a dump.
 
     >>> is_live("rocketmq://h:9876"), is_live("HTTP://h"), is_live("cluster.json"), is_live(None)
     (True, True, False, False)
@@ -51,7 +51,7 @@ def name_servers(text: str, where: str) -> str:
     """The source that `--namesrv-addr` names: HOST:9876;HOST2:9876, as `mqadmin -n` takes it (raises UsageError)."""
     if re.match(r"(?i)https?://", text):
         hint = "write -n HOST:9876, or -s http://HOST:8082 for a Dashboard"
-        raise UsageError(f"{where}: a NameServer speaks RocketMQ's protocol, not HTTP", hint=hint)
+        raise UsageError(f"{where}: NameServers use RocketMQ's protocol, not HTTP", hint=hint)
     if re.match(r"(?i)rocketmqs?://", text):
         return text
     return f"rocketmq://{','.join(part.strip() for part in re.split('[,;]', text) if part.strip())}"
@@ -84,7 +84,7 @@ def without_user(text: str) -> str:
 
 
 def is_login_without_scheme(text: str) -> bool:
-    """The text names no existing file, and begins like a URL's USER:PASSWORD@HOST.
+    """Whether the text begins like a URL's USER:PASSWORD@HOST, and names no existing file.
 
     >>> is_login_without_scheme("u:secret@h:9876"), is_login_without_scheme("a/b:c@d"), is_login_without_scheme("a@b")
     (True, False, False)
@@ -93,7 +93,7 @@ def is_login_without_scheme(text: str) -> bool:
 
 
 def shown_source(text: str) -> str:
-    """The source for messages: of a login only the user, and nothing from ? or # on.
+    """The source as shown in messages: only the user of a login, and nothing from ? or # on.
 
     >>> shown_source("https://me@h:8082"), shown_source("https://me:secret@h"), shown_source("http://h/?token=secret")
     ('https://me@h:8082', 'https://me:***@h', 'http://h/?***')
@@ -121,9 +121,9 @@ def check_source(text: str, where: str) -> None:
     authority = re.split("[/?#]", rest, maxsplit=1)[0]
     login, at, hosts = authority.rpartition("@")
     if "@" in rest[len(authority) :] or (at and (":" in login or scheme.startswith("rocketmq"))):
-        hint = "keep at most the user, as in https://me@HOST, and say in the key secret where the secret is"
-        raise UsageError(f"{where}: it holds a login, and perhaps a password", hint=hint, code="password-in-url")
+        hint = "keep at most the user, as in https://me@HOST; name the location of the secret in the key secret"
+        raise UsageError(f"{where}: it contains a login, and perhaps a password", hint=hint, code="password-in-url")
     if "?" in rest or "#" in rest:
-        raise UsageError(f"{where}: a source's URL ends before ? and #", hint=_HINT)
+        raise UsageError(f"{where}: a source's URL must not contain ? or #", hint=_HINT)
     if not all(part.strip() for part in re.split("[,;]", hosts)):
-        raise UsageError(f"{where}: it names no host", hint=_HINT)
+        raise UsageError(f"{where}: it has no host", hint=_HINT)

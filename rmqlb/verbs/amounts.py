@@ -44,7 +44,7 @@ def duration_us(text: str, option: str, *, zero: bool = False) -> int:
     if value > LONGEST_US:
         raise UsageError(f"{option} {text}: longer than a year")
     if value == 0 and not zero:
-        raise UsageError(f"{option} {text}: not longer than nothing")
+        raise UsageError(f"{option} {text}: must be longer than 0")
     return value
 
 
@@ -73,7 +73,7 @@ def whole_ms(text: str, option: str) -> int:
     """A time in milliseconds, as the client's settings have it; 0 is one."""
     us = duration_us(text, option, zero=True)
     if us % 1000:
-        raise UsageError(f"{option} {text}: the client counts whole milliseconds")
+        raise UsageError(f"{option} {text}: the client uses whole milliseconds")
     return us // 1000
 
 
@@ -88,7 +88,7 @@ def milliseconds(text: str, option: str) -> tuple[int, ...]:
     _match(numbers, text, option, "not milliseconds separated by commas", "write 50,100,550,1800")
     values = tuple(map(int, text.split(",")))
     if list(values) != sorted(values):
-        raise UsageError(f"{option} {text}: the numbers must rise")
+        raise UsageError(f"{option} {text}: the numbers must increase")
     return values
 
 
@@ -111,7 +111,7 @@ def rate(text: str, option: str) -> "Fraction":
     per = {"s": 1, "m": 60, "h": 3600}
     value = Fraction(match[1]) * (1000 if match[2] else 1) / per[match[3] or "s"] if match else Fraction(0)
     if not 0 < value <= MOST_RATE:
-        raise UsageError(f"{option} {text}: not a rate", hint="write 100, 2.5/s or 30/m; at most 10000000 a second")
+        raise UsageError(f"{option} {text}: not a rate", hint="write 100, 2.5/s or 30/m; at most 10000000 per second")
     return value
 
 
@@ -138,7 +138,7 @@ def imbalance(text: str, option: str) -> float:
     match = re.fullmatch(r"\d{1,4}(?:\.\d{1,40})?", text.strip())
     value = float(match[0]) if match else _LARGEST_IMBALANCE + 1
     if not 1 <= value <= _LARGEST_IMBALANCE:
-        low = "1 is perfectly even, and less cannot be"
+        low = "the smallest possible value is 1 (perfectly even)"
         why = low if value < 1 else f"not a number from 1 to {_LARGEST_IMBALANCE}"
         raise UsageError(f"{option} {text}: {why}", hint="write 1.1")
     return value
@@ -149,7 +149,7 @@ def span(text: str, option: str, most: int) -> tuple[int, int]:
     match = _match(r"(\d{1,9})(?:\.\.(\d{1,9}))?", text, option, "not a range", "write 2..40, or one number")
     first, last = int(match[1]), int(match[2] or match[1])
     if not first or not last:
-        raise UsageError(f"{option} {text}: from 1 on", hint="write 1..40")
+        raise UsageError(f"{option} {text}: the smallest is 1", hint="write 1..40")
     if max(first, last) > most:
         raise UsageError(f"{option} {text}: more than {most}")
     if first > last:
@@ -178,10 +178,12 @@ def moment_ms(text: str, option: str) -> int:
     try:
         found = datetime.fromisoformat(text)
         if found.tzinfo is None:
-            raise UsageError(f"{option} {text}: in which time zone?", hint="write Z for UTC behind it, or +02:00")
+            raise UsageError(
+                f"{option} {text}: in which time zone?", hint="append Z for UTC, or an offset such as +02:00"
+            )
         return (found - datetime.fromtimestamp(0, UTC)) // timedelta(milliseconds=1)
     except ValueError:
-        raise UsageError(f"{option} {text}: not a moment", hint="write 2026-11-01T12:00:00Z") from None
+        raise UsageError(f"{option} {text}: not a point in time", hint="write 2026-11-01T12:00:00Z") from None
 
 
 def one_of(text: str, option: str, choices: Sequence[Choice]) -> Choice:

@@ -11,7 +11,7 @@ from rmqlb.errors import UsageError
 from rmqlb.model.policy import GROUP, CheckResult, Policy
 from rmqlb.model.result import ERROR, SEVERITIES, Meta, Progress, no_progress, with_meta
 from rmqlb.verbs.amounts import one_of
-from rmqlb.verbs.diagnose import earlier_snapshots, looks_before
+from rmqlb.verbs.diagnose import earlier_snapshots, samples_before
 from rmqlb.verbs.source import AnySource, Earlier, reader
 from rmqlb.verbs.strategies import Strategies
 
@@ -42,7 +42,7 @@ def check(
     snapshot = reader(source).fetch(rules.wanted)
     settings = strategies.settings_for(list(snapshot.routes))
     groups = [name for name in snapshot.groups if any(rule.about == GROUP and rule.takes(name) for rule in rules.rules)]
-    past = looks_before(before, snapshot, groups)
+    past = samples_before(before, snapshot, groups)
     checked = check_policy(snapshot, rules, day, settings=settings, fail_on=lowest, earlier=past, progress=progress)
     return with_meta(checked.result, Meta(snapshot, (*checked.findings, *source_findings(snapshot)), checked))
 

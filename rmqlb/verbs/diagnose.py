@@ -4,15 +4,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from rmqlb.engine.diagnose.diagnose import diagnose as diagnose_group
-from rmqlb.engine.diagnose.diagnose import (
-    diagnosis_of_groups,
-    evidence_of,
-    must_be_earlier,
-    wants_another,
-    with_stacks,
-    worth_stacks,
-)
+from rmqlb.engine.diagnose import diagnose as engine
 from rmqlb.engine.diagnose.evidence import GroupEvidence
 from rmqlb.engine.group import all_groups as all_groups_in
 from rmqlb.engine.source_findings import source_findings
@@ -26,8 +18,8 @@ from rmqlb.verbs.source import AnySource, Earlier, Reader, reader
 from rmqlb.verbs.source import earlier as earlier_snapshot
 from rmqlb.verbs.strategies import reported_strategies
 
-Looks = tuple[ClusterSnapshot, ...]
-EvidenceOf = Callable[[str, Looks], GroupEvidence]
+Samples = tuple[ClusterSnapshot, ...]
+EvidenceOf = Callable[[str, Samples], GroupEvidence]
 _SHORTEST_S = 1.0
 """A consumer is asked for its running information at most once a second."""
 
@@ -48,9 +40,9 @@ def diagnose(
 ) -> Diagnosis | DiagnosisOfGroups:
     """Say why a consumer group is as it is: the likeliest cause first, with evidence and consequence.
 
-    Several groups, a pattern or `all_groups` give a DiagnosisOfGroups, the worst first. `watched` has the looks of
+    Several groups, a pattern or `all_groups` give a DiagnosisOfGroups, the worst first. `watched` has the samples of
     earlier calls, where the same question is asked again and again: each call takes one sample and adds it.
-    DataError is also raised for an `earlier` snapshot that is not an earlier look.
+    DataError is also raised for an `earlier` snapshot that is not an earlier sample.
     """
     require_lag(max_lag)
     names = names_of(group or ())
@@ -59,32 +51,32 @@ def diagnose(
     before = earlier_snapshots(earlier)
     opened = reader(source)
     if stacks and not opened.live:
-        hint = "leave it out, or name rocketmq://HOST:9876 with -s"
-        raise UsageError("--stacks asks running consumers, and the source is no running cluster", hint=hint)
+        hint = "leave out --stacks, or pass -s rocketmq://HOST:9876"
+        raise UsageError("--stacks queries running consumers, but the source is not a running cluster", hint=hint)
 
-    def evidence(name: str, seen: Looks) -> GroupEvidence:
-        return evidence_of(seen, name, strategies.settings_for(list(seen[-1].routes), name))
+    def evidence(name: str, seen: Samples) -> GroupEvidence:
+        return engine.evidence_of(seen, name, strategies.settings_for(list(seen[-1].routes), name))
 
     now = opened.fetch(_wanted(names))
     chosen = _present(names, now)
-    past = (*looks_before(before, now, chosen), *(watched or ()))
-    looks_of = dict.fromkeys(chosen, (*past, now))
+    past = (*samples_before(before, now, chosen), *(watched or ()))
+    samples_of = dict.fromkeys(chosen, (*past, now))
     findings: tuple[Finding, ...] = ()
     if watched is not None:
         if not past or past[-1].taken_at != now.taken_at:
             watched[:] = [*past, now][-(samples - 1) :] if samples > 1 else []
     elif opened.live:
-        findings = _look_again(looks_of, evidence, opened, every_s, samples, progress)
+        findings = _sample_again(samples_of, evidence, opened, every_s, samples, progress)
     if stacks:
-        looks_of = {name: _with_stacks(evidence, name, seen, opened) for name, seen in looks_of.items()}
-    last = next(iter(looks_of.values()))[-1]
+        samples_of = {name: _with_stacks(evidence, name, seen, opened) for name, seen in samples_of.items()}
+    last = next(iter(samples_of.values()))[-1]
     diagnoses = []
-    for done, (name, seen) in enumerate(looks_of.items()):
-        progress("groups", done, len(looks_of))
-        diagnoses.append(diagnose_group(evidence(name, seen), max_lag=max_lag))
+    for done, (name, seen) in enumerate(samples_of.items()):
+        progress("groups", done, len(samples_of))
+        diagnoses.append(engine.diagnose(evidence(name, seen), max_lag=max_lag))
     meta = Meta(last, (*findings, *source_findings(last)))
     several = len(names) != 1 or is_pattern(names[0])
-    return with_meta(diagnosis_of_groups(diagnoses) if several else diagnoses[0], meta)
+    return with_meta(engine.diagnosis_of_groups(diagnoses) if several else diagnoses[0], meta)
 
 
 def earlier_snapshots(given: AnySource | Earlier | Sequence[AnySource | Earlier]) -> list[Earlier]:
@@ -92,23 +84,27 @@ def earlier_snapshots(given: AnySource | Earlier | Sequence[AnySource | Earlier]
     return [found for each in each_given if (found := earlier_snapshot(each, "the earlier snapshot")) is not None]
 
 
-def looks_before(before: Sequence[Earlier], now: ClusterSnapshot, groups: Sequence[str]) -> Looks:
+def samples_before(before: Sequence[Earlier], now: ClusterSnapshot, groups: Sequence[str]) -> Samples:
     """The earlier snapshots of the groups, the oldest first (raises DataError)."""
     wanted = Wanted(everything=Everything(groups=tuple(groups)), evidence=True)
     if not groups:
         return ()
-    return must_be_earlier([(each.option, each.source.fetch(wanted)) for each in before], now, groups)
+    return engine.must_be_earlier([(each.option, each.source.fetch(wanted)) for each in before], now, groups)
 
 
 def _every_s(names: Sequence[str], every: str, *, all_groups: bool) -> float:
     """Seconds from one sample to the next; refuses what cannot be meant (raises UsageError)."""
     if names and all_groups:
-        raise UsageError(f"--group {names[0]} and --all-groups", hint="leave one of them out", code="which-group")
+        raise UsageError(
+            f"--group {names[0]} and --all-groups contradict each other",
+            hint="leave one of them out",
+            code="which-group",
+        )
     if not names and not all_groups:
-        raise UsageError("which group?", hint="name it with --group, or take --all-groups", code="which-group")
+        raise UsageError("which group?", hint="name the group with --group, or pass --all-groups", code="which-group")
     every_s = amounts.seconds(every, "--every")
     if every_s < _SHORTEST_S:
-        raise UsageError(f"--every {every}: shorter than 1s", hint="a consumer is asked once a second at most")
+        raise UsageError(f"--every {every}: shorter than 1s", hint="rmqlb queries a consumer at most once per second")
     return every_s
 
 
@@ -125,19 +121,19 @@ def _present(names: tuple[str, ...], now: ClusterSnapshot) -> tuple[str, ...]:
     if not names:
         own = tuple(name for name in present if Everything().takes_group(name))
         if not own:
-            raise DataError(f"no consumer group is in {now.endpoint}", code="consumers-unknown")
+            raise DataError(f"{now.endpoint} has no consumer group", code="consumers-unknown")
         return own
     chosen = Wanted(several=names).groups_among(present)
     each_matches("group", names, present, [name for name in chosen if name in present], now.endpoint)
     return chosen
 
 
-def _look_again(
-    looks: dict[str, Looks], evidence: EvidenceOf, source: Reader, every_s: float, most: int, progress: Progress
+def _sample_again(
+    samples: dict[str, Samples], evidence: EvidenceOf, source: Reader, every_s: float, most: int, progress: Progress
 ) -> tuple[Finding, ...]:
-    """Read those groups again that a later look decides; a look that fails leaves what was seen before."""
+    """Read those groups again that a later sample decides; a sample that fails leaves what was seen before."""
     for number in range(2, most + 1):
-        waiting = [n for n, seen in looks.items() if n in seen[-1].groups and wants_another(evidence(n, seen))]
+        waiting = [n for n, seen in samples.items() if n in seen[-1].groups and engine.wants_another(evidence(n, seen))]
         if not waiting:
             break
         progress(f"{named(waiting)}: waiting {every_s:g} s for sample {number} of at most {most}", 0, 0)
@@ -150,10 +146,10 @@ def _look_again(
             return (Finding("unread", f"sample {number} failed, the samples before it count: {error.message}"),)
         for name in waiting:
             if name in later.groups:
-                looks[name] = (*looks[name], later)
+                samples[name] = (*samples[name], later)
     return ()
 
 
-def _with_stacks(evidence: EvidenceOf, name: str, seen: Looks, source: Reader) -> Looks:
-    ids = worth_stacks(evidence(name, seen)) if name in seen[-1].groups else ()
-    return (*seen[:-1], with_stacks(seen[-1], name, source.open().ask_stacks(name, ids))) if ids else seen
+def _with_stacks(evidence: EvidenceOf, name: str, seen: Samples, source: Reader) -> Samples:
+    ids = engine.worth_stacks(evidence(name, seen)) if name in seen[-1].groups else ()
+    return (*seen[:-1], engine.with_stacks(seen[-1], name, source.open().ask_stacks(name, ids))) if ids else seen

@@ -14,7 +14,7 @@ def doctor(source: str | os.PathLike[str] | TextReader, *, progress: Progress = 
     A server that does not work is part of the result (raises UsageError for a text that names no source).
     """
     from rmqlb.sources.doctor import check_source
-    from rmqlb.sources.opening import Access
+    from rmqlb.sources.source import Access
 
     read = source if isinstance(source, TextReader) else TextReader(os.fspath(source), Access())
     steps = tuple(check_source(read.text, read.access, progress))

@@ -56,7 +56,7 @@ def added(text: str) -> int | str:
     """`--add`: a number of consumers, or the client ID of one, which RocketMQ's clients make as IP@NAME."""
     value = count_or_id(text, "--add")
     if isinstance(value, str) and "@" not in value:
-        hint = "write a number as --add 2, or a client ID as --add 10.0.0.5@app"
+        hint = "write a number such as --add 2, or a client ID such as --add 10.0.0.5@app"
         raise UsageError(f"--add {text}: neither a number nor a client ID", hint=hint)
     return value
 
@@ -64,13 +64,15 @@ def added(text: str) -> int | str:
 def scale_to(text: str, most: int) -> int:
     if re.fullmatch(r"[+-]\d+", text):
         option = "--add" if text[0] == "+" else "--remove"
-        raise UsageError(f"--scale-to {text}: how many in the end?", hint=f"write {option} {text[1:]}, or --scale-to N")
+        raise UsageError(
+            f"--scale-to {text}: how many consumers in the end?", hint=f"write {option} {text[1:]}, or --scale-to N"
+        )
     return count(text, "--scale-to", most=most, least=0)
 
 
 def client_id(text: str, option: str) -> str:
     if not text.strip():
-        raise UsageError(f"{option}: a client id cannot be empty")
+        raise UsageError(f"{option}: a client ID cannot be empty")
     return text
 
 
@@ -83,7 +85,7 @@ def members(text: str) -> tuple[str, ...] | int:
         return value
     ids = tuple(part.strip() for part in value.split(","))
     if not all(ids):
-        raise UsageError(f"--consumers {text}: a client id is empty")
+        raise UsageError(f"--consumers {text}: a client ID is empty")
     return ids
 
 
@@ -124,13 +126,13 @@ def must_differ(texts: Sequence[str], abouts: Sequence[Hashable], option: str) -
     for place, about in enumerate(abouts):
         other = first.setdefault(about, place)
         if other != place:
-            both = f"{option} {texts[place]}: it is about the same as {option} {texts[other]}"
-            raise UsageError(f"{both}, and one would not count", hint="leave one of them out", code="given-twice")
+            both = f"{option} {texts[place]}: {option} {texts[other]} already sets this"
+            raise UsageError(both, hint="leave one of them out", code="given-twice")
 
 
 def queue_number(text: str, what: str, hint: str | None = None) -> int:
     if not re.fullmatch(r"[0-9]{1,5}", text):
-        raise UsageError(f"{what}: {text or 'nothing'} is not a number of queues (0 to 99999)", hint=hint)
+        raise UsageError(f"{what}: {text or 'an empty text'} is not a number of queues (0 to 99999)", hint=hint)
     return int(text)
 
 
@@ -144,7 +146,7 @@ def file_lines(path: str, option: str) -> tuple[str, ...]:
     """The lines of `@FILE`, or of stdin for `@-`, without blank ones and comments (raises UsageError)."""
     from rmqlb.sources.user_files.text_file import read_text
 
-    text = read_text(path, f"{option} @", _LONGEST_FILE, "it has at most 16 MB")
+    text = read_text(path, f"{option} @", _LONGEST_FILE, "the limit is 16 MB")
     lines = (line.strip() for line in lines_of(text))
     return tuple(line for line in lines if line and not line.startswith("#"))
 
@@ -173,7 +175,7 @@ def by_consumer(
 
 def named_topic(topic: str | None) -> str:
     if topic is None:
-        raise UsageError("which topic?", hint="name it: TOPIC or --topic TOPIC", code="which-topic")
+        raise UsageError("which topic?", hint="name the topic: TOPIC or --topic TOPIC", code="which-topic")
     return topic
 
 

@@ -8,9 +8,9 @@ from rmqlb.engine.group import Group
 from rmqlb.engine.plan.changes import Changes, change_members
 from rmqlb.engine.plan.group_plan import plan_group
 from rmqlb.engine.plan.rebalance import PLAN_FIGURES, try_on_plan
-from rmqlb.engine.rebalance.simulate import Work
 from rmqlb.engine.rebalance.start_offsets import start_questions, with_starts
 from rmqlb.errors import UsageError
+from rmqlb.model.group_scenario import GroupScenario
 from rmqlb.model.plan import PlanOfGroups, RebalancePlan, plans_of_groups
 from rmqlb.model.result import Finding, Meta, Progress, counted, info, no_progress, with_meta
 from rmqlb.verbs.amounts import duration_us, read_setting
@@ -55,12 +55,14 @@ def plan_rebalance(
     compared = names if has_all or len(names) > 1 else []
     if compared and changes.to_strategy is not None:
         text = f"--strategy {ALL if has_all else ' and '.join(names)} and --to-strategy contradict each other"
-        raise UsageError(text, hint="name one strategy before")
+        raise UsageError(text, hint="name one current strategy with --strategy")
     strategies.must_apply(reported=before is None)
     asked = conditions(fail_on, PLAN_FIGURES)
     chosen, opened = select(group, **of_selection), reader(source)
     if changes == Changes() and pop_share is None:
-        hint = "name it: --scale-to N, --add, --remove, --to-strategy, --add-broker, --remove-broker, --read-queues"
+        hint = (
+            "name a change: --scale-to N, --add, --remove, --to-strategy, --add-broker, --remove-broker, --read-queues"
+        )
         raise UsageError("what changes?", hint=hint, code="nothing-changes")
     wanted = chosen.wanted(opened)
     rates, snapshot = rates.read(opened, wanted, progress)
@@ -71,9 +73,10 @@ def plan_rebalance(
         chosen.require_named({*found.client_ids, *change_members(found.client_ids, changes)})
         known = rates.of(found, wanted, snapshot)
         orderly = found.seen is not None and is_orderly(found.seen) is True
-        work = Work(known.of_queues, consume_us, options.get("consume_threads", 20), orderly)
+        threads = options.get("consume_threads", 20)
+        scenario = GroupScenario(orderly=orderly, consume_us=consume_us, consume_threads=threads, rates=known.of_queues)
         plan, places, findings = plan_group(
-            found, changes, explain=explain, compared=compared, pop_share=pop_share, work=work
+            found, changes, explain=explain, compared=compared, pop_share=pop_share, scenario=scenario
         )
         plan, of_starts = _with_starts(plan, found, opened)
         tried = tuple(try_on_plan(each, plan.summary, places) for each in asked)
@@ -82,7 +85,7 @@ def plan_rebalance(
     plans, findings = chosen.ask(snapshot, plan_of)
     if rates.given and not consume_us:
         findings = (*findings, info("lag: unknown without the time per message, --set consume-time=TIME"))
-    meta = Meta(snapshot, findings)
+    meta = Meta(snapshot, findings, rates.earlier)
     return with_meta(plans_of_groups(plans), meta) if chosen.several else with_meta(plans[0], meta)
 
 

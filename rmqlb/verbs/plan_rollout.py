@@ -5,8 +5,8 @@ from typing import Unpack
 
 from msgspec.structs import replace
 
-from rmqlb.engine.plan_rollout.plan import MOST_COMBINATIONS, RolloutRequest
-from rmqlb.engine.plan_rollout.plan import plan_rollout as plan_of_group
+from rmqlb.engine.plan_rollout import MOST_COMBINATIONS, RolloutRequest
+from rmqlb.engine.plan_rollout import plan_rollout as plan_of_group
 from rmqlb.engine.rebalance.simulate import ROLLOUT_FIGURES, renamed_apart, try_on_rollout
 from rmqlb.errors import DataError, UsageError
 from rmqlb.model.limits import MOST_GROUP_TRIALS
@@ -17,7 +17,7 @@ from rmqlb.model.snapshot import suggestion
 from rmqlb.verbs.amounts import count, duration_us
 from rmqlb.verbs.parse import conditions, names_of, texts_of
 from rmqlb.verbs.rebalance_events import NUMBER_AT_ONCE, new_ids_finding
-from rmqlb.verbs.simulated_group import SimulationOptions, simulated_group, simulation
+from rmqlb.verbs.simulated_group import Simulation, SimulationOptions
 from rmqlb.verbs.source import AnySource, reader
 
 _ALL = "all"
@@ -46,7 +46,7 @@ def plan_rollout(
     """
     wanted_conditions = conditions(fail_on, ROLLOUT_FIGURES)
     number = count(str(trials), "--trials", most=MOST_GROUP_TRIALS, least=2)
-    parsed = simulation(group, options, may_join=False)
+    parsed = Simulation(group, options, may_join=False)
     together = (at_once,) if isinstance(at_once, int | str) else at_once
     request = RolloutRequest(
         down_us=duration_us(down, "--down"),
@@ -56,9 +56,8 @@ def plan_rollout(
         order=order_of(None if order is None else texts_of(order)),
     )
     opened = reader(source)
-    rates, snapshot = parsed.rates.read(opened, parsed.chosen.wanted(opened), progress)
-    parsed = replace(parsed, rates=rates)
-    found = simulated_group(parsed, parsed.chosen.only(snapshot), snapshot, opened)
+    parsed.rates, snapshot = parsed.rates.read(opened, parsed.chosen.wanted(opened), progress)
+    found = parsed.of(parsed.chosen.only(snapshot), snapshot, opened)
     resolved = found.group
     restarting = restarted(names_of(restart), resolved.client_ids)
     becomes, of_ids = ids_afterwards(restarting or resolved.client_ids, resolved.client_ids, ids)
@@ -94,9 +93,9 @@ def numbers(text: str) -> tuple[int, ...]:
 def _parts(text: str, option: str, right: str) -> list[str]:
     parts = [part.strip() for part in text.split(",")]
     if not all(parts):
-        raise UsageError(f"{option} {text}: something is missing", hint=f"write {option} {right}")
+        raise UsageError(f"{option} {text}: a value is missing", hint=f"write {option} {right}")
     if len(parts) > MOST_COMBINATIONS:
-        raise UsageError(f"{option}: more than {MOST_COMBINATIONS} to try")
+        raise UsageError(f"{option}: more than {MOST_COMBINATIONS} values")
     return parts
 
 
@@ -116,7 +115,7 @@ def restarted(texts: Sequence[str], client_ids: Sequence[str]) -> tuple[str, ...
 
 def order_of(ids: Sequence[str] | None) -> tuple[str, ...] | None:
     if ids is not None and not all(ids):
-        raise UsageError(f"--order {','.join(ids)}: a client id is empty", hint="write --order ID,ID,…")
+        raise UsageError(f"--order {','.join(ids)}: a client ID is empty", hint="write --order ID,ID,…")
     return None if ids is None else tuple(ids)
 
 
@@ -129,7 +128,7 @@ def ids_afterwards(
         raise UsageError(f"--ids {ids}: write new or same")
     changed = {} if which == "same" else renamed_apart(restarting, client_ids)
     if which == "new" and restarting and not changed:
-        hint = "only host@pid#time changes by itself"
-        raise UsageError(f"--ids {ids}: {restarting[0]} is an id that the application chose, and stays", hint=hint)
+        hint = "only IDs of the form host@pid#time change at a restart"
+        raise UsageError(f"--ids {ids}: {restarting[0]} is set by the application, so a restart keeps it", hint=hint)
     findings = (new_ids_finding(changed, "--ids same keeps the IDs"),) if which is None and changed else ()
     return changed, findings

@@ -10,7 +10,7 @@ from rmqlb.engine.plan_topic import Keys, PlannedGroup, Routes, TopicRequest, co
 from rmqlb.engine.plan_topic import check_step as check_one_step
 from rmqlb.engine.plan_topic import plan_topic as steps_of_topic
 from rmqlb.engine.rebalance.start_offsets import new_queues, start_questions
-from rmqlb.engine.send.sdk import sdks_of
+from rmqlb.engine.send.profile import sdks_of
 from rmqlb.engine.source_findings import sighting_findings, source_findings
 from rmqlb.errors import DataError, UsageError
 from rmqlb.model.group_scenario import CONSUME_FROM_LAST_OFFSET
@@ -111,10 +111,10 @@ def _check(request: TopicRequest, add_brokers: Sequence[str]) -> None:
     values.must_differ(add_brokers, [broker.name for broker in request.add_brokers], "--add-broker")
     for broker, text in zip(request.add_brokers, add_brokers, strict=True):
         if request.queues is not None and broker.read_queue_nums is not None:
-            hint = f"--queues is about all brokers: write --add-broker {broker.name}"
+            hint = f"--queues applies to all brokers: write --add-broker {broker.name}"
             raise UsageError(f"--queues {request.queues} and --add-broker {text} contradict each other", hint=hint)
     if request == TopicRequest(ordered=request.ordered):
-        hint = "name it with --queues N, --add-broker, --drain-broker or --move-to-cluster"
+        hint = "name a change with --queues N, --add-broker, --drain-broker or --move-to-cluster"
         raise UsageError("what changes?", hint=hint, code="nothing-changes")
 
 
@@ -124,8 +124,8 @@ def _checked(plan: TopicChangePlan, number: int, snapshot: ClusterSnapshot, grou
     checked = check_one_step(plan.steps, number, snapshot, plan.topic, groups)
     if checked.holds is None:
         unknown = [each.found.removeprefix("unknown: ") for each in checked.conditions if each.holds is None]
-        text = f"--check-step {number}: whether it holds is unknown: {'; '.join(unknown)}"
-        hint = "ask the running cluster, or a snapshot of it with groups: fetch-routes --all"
+        text = f"--check-step {number}: the condition is unknown: {'; '.join(unknown)}"
+        hint = "read the running cluster, or a snapshot with groups (fetch-routes --all)"
         raise DataError(text, hint=hint, code="step-not-known")
     return checked
 

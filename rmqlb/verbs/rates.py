@@ -3,12 +3,14 @@
 import re
 import time
 from collections.abc import Mapping, Sequence
+from functools import partial
+from itertools import chain
 from typing import TypedDict
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from rmqlb.engine.group import Group
+from rmqlb.engine.group import Given, Group, known
 from rmqlb.engine.rates import observed_rates, spread_evenly
 from rmqlb.errors import DataError, UsageError
 from rmqlb.model.group import RETRY_PREFIX
@@ -48,22 +50,29 @@ class Rates(Struct, frozen=True):
         return bool(self.texts) or self.earlier is not None or self.spacing_s is not None
 
     def read(self, source: Reader, wanted: Wanted, progress: Progress = no_progress) -> tuple["Rates", ClusterSnapshot]:
-        """Read the source, twice if rates need that; the first sample is then the earlier snapshot.
+        """Read the source, and the earlier snapshot or a first sample, which the returned rates hold.
 
-        For several groups, the earlier snapshot is read here, once.
+        Raises DataError for the rate of a topic that none of several groups reads.
         """
-        if self.earlier is not None and (wanted.several or wanted.everything is not None):
-            then = replace(self.earlier, source=SnapshotReader(self.earlier.source.fetch(wanted)))
-            return replace(self, earlier=then), source.fetch(wanted)
-        if self.spacing_s is None:
-            return self, source.fetch(wanted)
-        if not source.live:
-            text = f"{self.option}{self.spacing_s:g}s: the source is no running cluster, which two samples need"
-            raise UsageError(text, hint=f"pass {self.option}FILE or --rate R")
-        first = source.fetch(wanted)
-        progress(f"waiting {self.spacing_s:g} s for the second sample", 0, 0)
-        time.sleep(self.spacing_s)
-        return replace(self, earlier=Earlier(SnapshotReader(first), "the first sample")), source.fetch(wanted)
+        before = self.earlier
+        if self.spacing_s is not None:
+            if not source.live:
+                text = f"{self.option}{self.spacing_s:g}s: two samples need a running cluster"
+                raise UsageError(text, hint=f"pass {self.option}FILE or --rate R")
+            before = Earlier(source, "the first sample")
+        if before is not None:
+            before = replace(before, source=SnapshotReader(before.source.fetch(wanted)))
+        if self.spacing_s is not None:
+            progress(f"waiting {self.spacing_s:g} s for the second sample", 0, 0)
+            time.sleep(self.spacing_s)
+        snapshot = source.fetch(wanted)
+        names = wanted.groups_among(snapshot.groups) if wanted.several else ()
+        if names and snapshot.groups.keys() >= {*names}:
+            given = Given(topics=wanted.topics or (), retry=wanted.retry)
+            groups = (Group(snapshot, name, given=given) for name in names)
+            read = chain(*(known(partial(getattr, group, "topics")) or snapshot.routes for group in groups))
+            typed_rates(self.texts, [*dict.fromkeys(read)])
+        return replace(self, earlier=before), snapshot
 
     def of(self, group: Group, wanted: Wanted, snapshot: ClusterSnapshot, events: Sequence[Event] = ()) -> KnownRates:
         """Rates of a group's queues (raises DataError, UsageError); among several groups, other topics may be named."""
@@ -71,7 +80,13 @@ class Rates(Struct, frozen=True):
         typed = typed_rates(self.texts, [*dict.fromkeys((*own, *(snapshot.routes if wanted.several else ())))])
         of_queues, over_ms = spread_evenly(typed, group.pulled_routes, events), None
         if self.earlier is not None:
-            observed, over_s = _since(self.earlier, wanted, group, snapshot)
+            now, where = group.seen, self.earlier.option
+            if now is None:
+                raise DataError(f"{where}: the source does not report the group, so the rate is unknown")
+            then = self.earlier.source.fetch(wanted)
+            was = then.group(now.group)
+            times = now.seen.at or snapshot.taken_at, was.seen.at or then.taken_at
+            observed, over_s = observed_rates(now, was, times, group.pulled_queues, where)
             of_queues, over_ms = observed | of_queues, 1000 * over_s
         source = RateSource(tuple(self.texts), over_ms) if self.given else None
         return KnownRates(of_queues, {topic: typed[topic] for topic in own if topic in typed}, source)
@@ -99,16 +114,3 @@ def typed_rates(texts: Sequence[str], topics: Sequence[str]) -> Mapping[str, flo
         given[topic] = 0.0 if is_none else float(rate(value, f"--rate {text}:" if topic else "--rate"))
     others = {topic: given[""] for topic in topics if "" in given and not topic.startswith(RETRY_PREFIX)}
     return others | {topic: each for topic, each in given.items() if topic}
-
-
-def _since(
-    before: Earlier, wanted: Wanted, group: Group, snapshot: ClusterSnapshot
-) -> tuple[dict[MessageQueue, float], float]:
-    """Queue → messages per second, of those that both snapshots have, and the seconds between (raises DataError)."""
-    now = group.seen
-    if now is None:
-        raise DataError(f"{before.option}: the source does not report the group, so that no rate follows")
-    then = before.source.fetch(replace(wanted, group=now.group))
-    was = then.group(now.group)
-    times = now.seen.at or snapshot.taken_at, was.seen.at or then.taken_at
-    return observed_rates(now, was, times, group.pulled_queues, before.option)

@@ -97,13 +97,13 @@ class TypedEvent(Struct, frozen=True):
 
     def times(self, when: str) -> tuple[int, int | None]:
         if when.startswith("-"):
-            raise self.wrong("before the start", "times count from the start, 0s")
+            raise self.wrong("the time is before the start", "times count from the start (0s)")
         first, dash, second = when.partition("-")
         start = self.time(first)
         if not dash:
             return start, None
         if not VERBS[self.verb].has_window:
-            raise self.wrong(f"{self.verb} happens at one time, not from one to another")
+            raise self.wrong(f"{self.verb} takes one time, not a range of times")
         end = self.time(second)
         if end <= start:
             raise self.wrong("the window ends before it starts", "write @FROM-TO with FROM before TO")
@@ -116,12 +116,12 @@ class TypedEvent(Struct, frozen=True):
             name, match = next((each for each in fitting if each[1]), ("", None))
             if match is None:
                 forms = ", ".join(_QUALIFIERS[name][0] for name in verb.qualifiers)
-                hint = f"what may follow: {forms}" if forms else f"nothing may: {self.hint}"
-                raise self.wrong(f"{part or 'nothing'} cannot follow a comma of {self.verb}", hint)
+                hint = f"write after a comma: {forms}" if forms else self.hint
+                raise self.wrong(f"{self.verb} does not take {part or 'an empty part'} after a comma", hint)
             if name in given:
-                raise self.wrong(f"{name} is said twice")
+                raise self.wrong(f"{name} is given twice")
             given[name] = match[1] if name in ("as", "order", "strategy") else match[1].lower()
-        for name, question in (("every", "how long from one to the next?"), ("down", "how long is it away?")):
+        for name, question in (("every", "how much time between two restarts?"), ("down", "how long is the downtime?")):
             if name in given:
                 self.time(given[name], zero=name == "every")
             elif name in verb.qualifiers:
@@ -237,7 +237,7 @@ class _Expansion(Struct):
         if self.renamed:
             yield new_ids_finding(self.renamed, "'same ids' after a comma keeps the IDs")
         for name in self.new_brokers:
-            yield Finding("new-broker", f"no topic has a broker {name} yet: it comes up as a new one")
+            yield Finding("new-broker", f"no topic has a broker {name}: it starts as a new one")
         lost = [event for event in self.events if event.kind in ("broker-down", "broker-loss")]
         alone = {event.subject for event in lost if not event.with_slaves}
         brokers = (broker for route in self.routes for broker in route.broker_datas)
@@ -270,7 +270,7 @@ class _Expansion(Struct):
             self.ids |= set(ids)
             self.has_placeholders = True
         elif set(typed.subject) & set("*?"):
-            raise typed.wrong(f"{typed.subject} is a pattern, and a new consumer needs an id")
+            raise typed.wrong(f"{typed.subject} is a pattern, but a new consumer needs an ID")
         for client_id in ids:
             yield Event("join", typed.at_us, client_id, typed.text, strategy=strategy)
 
@@ -331,11 +331,11 @@ class _Expansion(Struct):
         else:
             ids = self._consumers([typed.subject] if typed.verb == "restart" else typed.subject.split(), typed)
         if not ids:
-            raise typed.wrong("no consumer is in the group then", "let one join before")
+            raise typed.wrong("the group is empty at that time", "let a consumer join before")
         for client_id, processes in Counter(present).items():
             if client_id in ids and processes > 1:
-                why = f"{processes} processes share the id {client_id}"
-                raise typed.wrong(why, "restart one of them as leave and join ID")
+                why = f"{processes} processes share the client ID {client_id}"
+                raise typed.wrong(why, "to restart one of them, write leave and join ID")
         return restarts(
             ids,
             typed.at_us,
@@ -352,7 +352,7 @@ class _Expansion(Struct):
         new, which = typed.given.get("as"), typed.given.get("ids")
         if new is not None:
             if len(ids) > 1:
-                raise typed.wrong(f"{typed.subject} matches {len(ids)} consumers, and one new ID is given")
+                raise typed.wrong(f"{typed.subject} matches {len(ids)} consumers, but you gave only one new ID")
             self.ids.add(new)
             return {ids[0]: new}
         if which == "same":
@@ -360,8 +360,8 @@ class _Expansion(Struct):
         changed = renamed_apart(ids, self.ids)
         self.ids |= set(changed.values())
         if which == "new" and not changed:
-            why = f"{ids[0]} is an id that the application chose, and stays"
-            raise typed.wrong(why, "only host@pid#time changes by itself")
+            why = f"{ids[0]} is set by the application, so a restart keeps it"
+            raise typed.wrong(why, "only IDs of the form host@pid#time change at a restart")
         if which is None:
             self.renamed |= changed
         return changed
@@ -385,11 +385,11 @@ class _Expansion(Struct):
             elif label and int(label[1]) < len(labelled):
                 found.append(labelled[int(label[1])])
             elif label:
-                there = f"the {len(labelled)} of the beginning are #0 to #{len(labelled) - 1} in sorted order"
-                hint = there if labelled else "the group is empty at the beginning"
+                there = f"the {len(labelled)} initial consumers are #0 to #{len(labelled) - 1} in sorted order"
+                hint = there if labelled else "the group is empty at the start"
                 raise typed.missing(f"there is no consumer #{int(label[1])}", hint)
             elif not fitting and set(name) & set(_GLOB):
-                why = f"{name} matches no consumer that is there then"
+                why = f"{name} matches no consumer that is in the group at that time"
                 raise typed.missing(why, suggestion("consumers", name, present))
             else:
                 found += fitting or [name]

@@ -1,4 +1,4 @@
-"""Which groups a verb looks at, and what the caller says of them."""
+"""The groups that a verb reads, and what the caller says of them."""
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -41,11 +41,11 @@ class Selection(Struct, frozen=True):
         given, listed = self.given, ", ".join(self.names)
         if self.several and given.client_ids is not None:
             typed = len(given.client_ids) if given.placeholders else ",".join(given.client_ids)
-            text = f"--consumers {typed}: the consumers of which of the groups {listed}?"
-            raise UsageError(text, hint="give --consumers with one --group", code="which-group")
+            text = f"--consumers {typed}: which of the groups {listed} has these consumers?"
+            raise UsageError(text, hint="pass --consumers with exactly one --group", code="which-group")
         for client_id, sdk in given.sdk_of.items() if self.several else ():
-            text = f"--sdk {client_id}={sdk}: a consumer of which of the groups {listed}?"
-            hint = "give --sdk ID=NAME with one --group, or --sdk NAME for all consumers"
+            text = f"--sdk {client_id}={sdk}: which of the groups {listed} has this consumer?"
+            hint = "pass --sdk ID=NAME with exactly one --group, or --sdk NAME for all consumers"
             raise UsageError(text, hint=hint, code="which-group")
 
     @property
@@ -57,9 +57,9 @@ class Selection(Struct, frozen=True):
         """The parts to read; a running cluster is only asked for those that are named (raises UsageError)."""
         topics, name = self.given.topics, next(iter(self.names), None)
         if source.live and name is None and not (topics and (may_be_new or self.given.client_ids is not None)):
-            hint = "name it with --group, or name --topic and --consumers"
+            hint = "name the group with --group, or name --topic and --consumers"
             if may_be_new:
-                hint = "name it with --group; of a group that does not run yet name only its topics, with --topic"
+                hint = "name the group with --group; if it does not run yet, name only its topics with --topic"
             raise UsageError("which group?", hint=hint, code="which-group")
         wanted = Wanted(topics or None, name, retry=self.given.retry)
         return replace(wanted, group=None, several=self.names) if self.several else wanted

@@ -6,17 +6,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from rmqlb.engine import show_groups as engine
 from rmqlb.engine.group import all_groups, only_group, resolve_all
 from rmqlb.engine.group_findings import group_source_findings
-from rmqlb.engine.show_groups import (
-    GROUPS_FIGURES,
-    consumers_of,
-    consumers_of_groups,
-    overview,
-    try_on_groups,
-    unread_of_groups,
-    unread_of_no_group,
-)
 from rmqlb.engine.source_findings import source_findings
 from rmqlb.model.diagnosis import MAX_LAG
 from rmqlb.model.groups import Consumers, ConsumersOfGroups, Overview
@@ -25,7 +17,7 @@ from rmqlb.model.result import SEVERITIES, Finding, Meta, Progress, no_progress,
 from rmqlb.model.snapshot import Everything, Wanted
 from rmqlb.verbs.amounts import given, one_of
 from rmqlb.verbs.check import policy_of
-from rmqlb.verbs.diagnose import earlier_snapshots, looks_before
+from rmqlb.verbs.diagnose import earlier_snapshots, samples_before
 from rmqlb.verbs.parse import conditions, each_matches, names_of, require_lag
 from rmqlb.verbs.selection import select
 from rmqlb.verbs.source import AnySource, Earlier, reader
@@ -53,7 +45,7 @@ def show_groups(
     require_lag(max_lag)
     rules = None if policy is None else policy_of(policy)
     lowest = given(one_of, severity, "--severity", SEVERITIES)
-    asked = conditions(fail_on, GROUPS_FIGURES)
+    asked = conditions(fail_on, engine.GROUPS_FIGURES)
     strategies, names = reported_strategies(strategy_options), names_of(groups)
     before = earlier_snapshots(earlier)
     everything = Everything(groups=names, of_groups=True)
@@ -68,8 +60,8 @@ def show_groups(
         return min((bound for rule, bound in bounds[of].items() if rule.takes(name)), default=default)
 
     settings = strategies.settings_for(list(snapshot.routes))
-    past = looks_before(before, snapshot, chosen)
-    whole = overview(
+    past = samples_before(before, snapshot, chosen)
+    whole = engine.overview(
         snapshot,
         chosen,
         settings,
@@ -78,8 +70,8 @@ def show_groups(
         earlier=past,
         progress=progress,
     )
-    tried = tuple(try_on_groups(condition, whole.groups) for condition in asked)
-    findings = tuple(source_findings(replace(snapshot, unread=unread_of_no_group(snapshot, whole.groups))))
+    tried = tuple(engine.try_on_groups(condition, whole.groups) for condition in asked)
+    findings = tuple(source_findings(replace(snapshot, unread=engine.unread_of_no_group(snapshot, whole.groups))))
     return with_meta(whole.at_least(lowest, tried), Meta(snapshot, findings))
 
 
@@ -101,13 +93,13 @@ def show_consumers(
     before = earlier_snapshots(earlier)
     chosen, strategies, opened = select(group), reported_strategies(strategy_options), reader(source)
     snapshot = opened.fetch(replace(chosen.wanted(opened), evidence=True))
-    unread = unread_of_groups(snapshot)
+    unread = engine.unread_of_groups(snapshot)
 
     def consumers_in(group: str | None) -> tuple[Consumers, tuple[Finding, ...]]:
         name = only_group(snapshot, group)
         (resolved,) = resolve_all(snapshot, [name], strategies.settings_for(list(snapshot.routes), name))
         progress(resolved.title, 0, 0)
-        found = consumers_of(resolved, unread.get(name, ()), max_lag, looks_before(before, snapshot, [name]))
+        found = engine.consumers_of(resolved, unread.get(name, ()), max_lag, samples_before(before, snapshot, [name]))
         own = [part for each in (name, *groups) for part in unread.get(each, ())]
         others = replace(snapshot, unread=tuple(part for part in snapshot.unread if part not in own))
         return found, (*(each.brief for each in found.findings), *group_source_findings(others, resolved))
@@ -115,4 +107,4 @@ def show_consumers(
     groups = chosen.names_in(snapshot) if chosen.several else ()
     found, findings = chosen.ask(snapshot, consumers_in)
     meta = Meta(snapshot, findings)
-    return with_meta(consumers_of_groups(found), meta) if chosen.several else with_meta(found[0], meta)
+    return with_meta(engine.consumers_of_groups(found), meta) if chosen.several else with_meta(found[0], meta)

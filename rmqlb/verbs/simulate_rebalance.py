@@ -17,12 +17,12 @@ from rmqlb.model.simulate_rebalance import RebalanceResult
 from rmqlb.model.simulate_rebalance_of_groups import RebalanceResults, SimulationsSummary
 from rmqlb.model.simulate_send import SendReport, SendResult, printed_part
 from rmqlb.model.snapshot import Everything
-from rmqlb.verbs.amounts import count, duration_us, read_setting
+from rmqlb.verbs.amounts import count, read_setting
 from rmqlb.verbs.changes import ChangeOptions, split_changes
 from rmqlb.verbs.parse import conditions
 from rmqlb.verbs.rates import typed_rates
 from rmqlb.verbs.rebalance_events import events_of_brokers
-from rmqlb.verbs.simulated_group import Simulation, SimulationOptions, simulated_group, simulation
+from rmqlb.verbs.simulated_group import Simulation, SimulationOptions
 from rmqlb.verbs.source import AnySource, reader
 
 _SUMMED = ("queues_with_gap", "queues_with_overlap", "queues_with_outage", "queues_unread_at_end")
@@ -58,13 +58,12 @@ def simulate_rebalance(
     number = None if trials is None else count(str(trials), "--trials", most=MOST_GROUP_TRIALS, least=2)
     shown = read_setting("trial", count, str(trial), most=MOST_GROUP_TRIALS, least=0)
     if number is not None and shown >= number:
-        raise UsageError(f"--set trial={trial}: there are the trials 0 to {number - 1}")
+        raise UsageError(f"--set trial={trial}: the trials are numbered 0 to {number - 1}")
     wanted_conditions = conditions(fail_on, GROUP_FIGURES)
-    changes, others = split_changes(options)
-    own: SimulationOptions = others  # type: ignore[assignment]
-    parsed = simulation(
+    changes, own = split_changes(options)
+    parsed = Simulation(
         group,
-        own,
+        own,  # type: ignore[arg-type]
         events=events,
         duration=duration,
         all_new=all_new,
@@ -72,37 +71,32 @@ def simulate_rebalance(
         changes=changes,
         change_at=change_at,
     )
-    chosen = parsed.chosen
-    opened = reader(source)
+    chosen, opened = parsed.chosen, reader(source)
     if not parsed.events and parsed.changes == Changes() and not all_new and duration is None:
-        hint = "name it: --scale-to 5, --event 'join 1@30s', or --set all-new for its start"
+        hint = "name a change: --scale-to 5, --event 'join 1@30s', or --set all-new for its start"
         raise UsageError("what changes?", hint=hint, code="nothing-changes")
     whole = "*" in chosen.names and not chosen.given.topics
     wanted = chosen.wanted(opened)
     wanted = replace(wanted, several=(), everything=Everything()) if whole else wanted
-    rates, snapshot = parsed.rates.read(opened, wanted, progress)
-    parsed = replace(parsed, rates=rates)
+    parsed.rates, snapshot = parsed.rates.read(opened, wanted, progress)
     routes = [sighting.route for sighting in snapshot.routes.values()]
     used: dict[str, TopicRouteData] = _users(routes if whole else ())
 
     def simulated(name: str | None) -> tuple[RebalanceResult, tuple[Finding, ...]]:
-        found = simulated_group(parsed, name, snapshot, opened, elsewhere=routes if chosen.several else ())
+        found = parsed.of(name, snapshot, opened, routes if chosen.several else ())
         resolved = found.group
         progress(resolved.title, 0, 0)
         used.update(_users(resolved.pulled_routes))
         setting, states = (resolved.name, found.members, resolved.pulled_routes, found.scenario), resolved.states
-        result = replace(
-            simulate_group(*setting, states=states, trial=shown, explain=explain),
-            sdks=found.sdks,
-            rates=found.rate_source,
-        )
+        result = simulate_group(*setting, states=states, trial=shown, explain=explain)
         spreads = None
         if number is not None:
             spreads = simulate_group_trials(
                 *setting, number, states=states, progress=lambda done: progress("trials", done, number)
             )
         tried = tuple(try_on_group(each, spreads or result.figures) for each in wanted_conditions)
-        return replace(result, trials=spreads, conditions=tried), found.findings
+        result = replace(result, trials=spreads, conditions=tried, sdks=found.sdks, rates=found.rate_source)
+        return result, found.findings
 
     groups, findings = chosen.ask(snapshot, simulated)
     if not chosen.several:
@@ -138,9 +132,8 @@ def _users(routes: Iterable[TopicRouteData]) -> dict[str, TopicRouteData]:
 
 
 def _producers(parsed: Simulation, routes: Sequence[TopicRouteData], elsewhere: Sequence[TopicRouteData]) -> Producers:
-    at_us = duration_us(parsed.change_at, "--set change-at", zero=True)
     lost = (*parsed.changes.remove_brokers, *parsed.changes.remove_masters)
-    changed = tuple(Event("broker-down", at_us, name) for name in lost)
+    changed = tuple(Event("broker-down", parsed.change_us, name) for name in lost)
     failures = failures_of((*events_of_brokers(parsed.events, routes, elsewhere), *changed))
     version, scenario = parsed.options.get("client_version") or NEWEST, parsed.scenario
     latency = Latency(parsed.options.get("round_trip", "1ms"), (scenario.latency_us,))
@@ -150,6 +143,7 @@ def _producers(parsed: Simulation, routes: Sequence[TopicRouteData], elsewhere: 
     if not found.reports:
         return found
     is_assumed = any(report.topic not in inflow for report in found.reports)
-    rate = f", at {ASSUMED_RATE} messages per second where no --rate is given" if is_assumed else ""
-    text = f"producers are SYNC with the defaults of client {sends.client_version}{rate}; simulate-send has others"
+    rate = f", and send {ASSUMED_RATE} messages per second without --rate" if is_assumed else ""
+    text = f"producers are SYNC with the defaults of client {sends.client_version}{rate}"
+    text += "; for other producers, use simulate-send"
     return Producers(found.reports, (*found.findings, Finding("assumed-producers", text, severity=INFO)))

@@ -71,7 +71,6 @@ def simulate_receive(
     scenario = replace(scenario, failures=failures(list(counts), route.topic), rates=given)
     scenario, assumed = _lasting(scenario, queues)
     scenario, of_type = (scenario, ()) if opened is None else _with_type(scenario, route, opened)
-    engine.check(route, scenario)
     total = 0 if scenario.messages is None or scenario.duration_us is not None else scenario.messages
     report = engine.simulate_receive(
         route, scenario, trace=trace, progress=lambda done: progress("messages", done, max(total, done) if total else 0)
@@ -150,7 +149,7 @@ def _with_type(
         text += "; for a PRIORITY topic, add --set priority-factor=100"
     elif kind == "PRIORITY":
         scenario = replace(scenario, priority_factor=PRIORITY_FACTOR)
-        text = f"topic {route.topic} has type PRIORITY, and priority.factor of the group is taken to be the default, "
+        text = f"topic {route.topic} has type PRIORITY, and rmqlb assumes the default priority.factor of the group, "
         text += f"{PRIORITY_FACTOR}; --set priority-factor changes it"
     else:
         return scenario, ()
@@ -172,7 +171,7 @@ def _lasting(scenario: ReceiveScenario, queues: Sequence[MessageQueue]) -> tuple
         each = _ASSUMED_RATE / len(queues)
         scenario = replace(scenario, rates=tuple(QueueRate(q.broker_name, q.queue_id, each) for q in queues))
         lasting = "" if duration_us is None else f" for {duration_us / SECOND_US:g} s"
-        text = f"no --rate is given: 10 messages per second arrive{lasting}; to change that, add --rate or --for"
+        text = f"without --rate, 10 messages per second arrive{lasting}; to change this, add --rate or --for"
         findings = (Finding("assumed-rate", text, severity=INFO),)
     messages = scenario.messages or (_DEFAULT_MESSAGES if duration_us is None else MOST_RECEIVED)
     return replace(scenario, duration_us=duration_us, messages=messages), findings

@@ -6,18 +6,13 @@ from typing import Any, get_args
 from msgspec import Struct
 from msgspec.structs import replace
 
-from rmqlb.engine.allocate.conformance import custom_findings, pin_findings
+from rmqlb.engine.allocate.conformance import own_findings
 from rmqlb.engine.assignment.assign import Members, owners_at_rest
 from rmqlb.engine.assignment.consumers import broadcasting_finding, mixed_finding, nobody_online
 from rmqlb.engine.group import Group
 from rmqlb.engine.group_findings import planning_findings
 from rmqlb.engine.plan.changes import Changes
-from rmqlb.engine.rebalance.profile import consumer_profile_of
-from rmqlb.engine.rebalance.reported_clients import (
-    client_version,
-    consumer_types,
-    orderly_findings,
-)
+from rmqlb.engine.rebalance.profile import client_version, consumer_profile_of, consumer_types, orderly_findings
 from rmqlb.errors import UsageError
 from rmqlb.model.client_versions import SdkUse
 from rmqlb.model.group import ConsumerType
@@ -35,10 +30,10 @@ from rmqlb.model.snapshot import ClusterSnapshot, suggestion
 from rmqlb.verbs.amounts import duration_us, one_of, read_setting
 from rmqlb.verbs.changes import ChangeOptions, changes_of, events_of, has_placeholders
 from rmqlb.verbs.parse import by_consumer, require_members, texts_of
-from rmqlb.verbs.rates import RateOptions, Rates, asked_rates
+from rmqlb.verbs.rates import RateOptions, asked_rates
 from rmqlb.verbs.rebalance_events import events as expanded
 from rmqlb.verbs.rebalance_events import placeholder_findings
-from rmqlb.verbs.selection import GroupOptions, Selection, select
+from rmqlb.verbs.selection import GroupOptions, select
 from rmqlb.verbs.source import Reader
 from rmqlb.verbs.strategies import Strategies
 
@@ -66,51 +61,49 @@ class SimulationOptions(GroupOptions, RateOptions, total=False):
     seed: int  # the random seed; 1 by default
 
 
-class Simulation(Struct, frozen=True):
+class SimulatedGroup(Struct, frozen=True):
+    group: Group
+    members: Members
+    scenario: GroupScenario
+    findings: tuple[Finding, ...]
+    sdks: tuple[SdkUse, ...]  # of all consumers that take part at any time
+    rate_source: RateSource | None
+
+
+class Simulation:
     """What is simulated, as far as the arguments alone decide it."""
 
-    options: SimulationOptions
-    chosen: Selection
-    strategies: Strategies
-    strategy: str | None
-    rates: Rates
-    scenario: GroupScenario
-    events: tuple[str, ...]
-    duration: str | None
-    changes: Changes  # besides the events
-    change_at: str
-    may_join: bool  # False where the verb makes its own events
+    def __init__(
+        self,
+        group: str | Sequence[str] | None,
+        options: SimulationOptions,
+        *,
+        events: str | Sequence[str] = (),
+        duration: str | None = None,
+        all_new: bool = False,
+        broadcasting: bool = False,
+        changes: ChangeOptions | None = None,
+        change_at: str = "30s",
+        may_join: bool = True,
+    ) -> None:
+        """Reject invalid arguments before anything is read (raises TypeError, UsageError).
 
-
-def simulation(
-    group: str | Sequence[str] | None,
-    options: SimulationOptions,
-    *,
-    events: str | Sequence[str] = (),
-    duration: str | None = None,
-    all_new: bool = False,
-    broadcasting: bool = False,
-    changes: ChangeOptions | None = None,
-    change_at: str = "30s",
-    may_join: bool = True,
-) -> Simulation:
-    """Reject invalid arguments before anything is read (raises TypeError, UsageError)."""
-    if unknown := options.keys() - SimulationOptions.__annotations__.keys():
-        raise TypeError(f"unexpected keyword argument {min(unknown)!r}")
-    of_groups: Any = {name: value for name, value in options.items() if name in GroupOptions.__annotations__}
-    strategies = Strategies(options.get("strategy_options", ()))
-    if (version := options.get("client_version")) is not None:
-        try:
-            consumer_profile_of(version)
-        except UsageError as error:
-            raise UsageError(error.problem, prefix="--set client-version: ", hint=error.hint) from None
-    return Simulation(
-        options,
-        select(group, **of_groups),
-        strategies,
-        strategies.optional(options.get("strategy")),
-        asked_rates(options, "--set earlier="),
-        GroupScenario(
+        `may_join` is False where the verb makes its own events.
+        """
+        if unknown := options.keys() - SimulationOptions.__annotations__.keys():
+            raise TypeError(f"unexpected keyword argument {min(unknown)!r}")
+        of_groups: Any = {name: value for name, value in options.items() if name in GroupOptions.__annotations__}
+        self.strategies = Strategies(options.get("strategy_options", ()))
+        if (version := options.get("client_version")) is not None:
+            try:
+                consumer_profile_of(version)
+            except UsageError as error:
+                raise UsageError(error.problem, prefix="--set client-version: ", hint=error.hint) from None
+        self.options, self.may_join, self.duration, self.change_at = options, may_join, duration, change_at
+        self.chosen = select(group, **of_groups)
+        self.strategy = self.strategies.optional(options.get("strategy"))
+        self.rates = asked_rates(options, "--set earlier=")
+        self.scenario = GroupScenario(
             orderly=options.get("orderly", False),
             broadcasting=broadcasting,
             timers=timers(texts_of(options.get("timers"))),
@@ -121,86 +114,69 @@ def simulation(
             until_us=None if duration is None else read_setting("for", duration_us, duration),
             all_new=all_new,
             seed=options.get("seed", 1),
-        ),
-        texts_of(events),
-        duration,
-        changes_of(changes or {}, strategies),
-        change_at,
-        may_join,
-    )
+        )
+        self.events = texts_of(events)
+        self.changes = changes_of(changes or {}, self.strategies)  # besides the events
 
+    @property
+    def change_us(self) -> int:
+        return read_setting("change-at", duration_us, self.change_at, zero=True)
 
-class SimulatedGroup(Struct, frozen=True):
-    group: Group
-    members: Members
-    scenario: GroupScenario
-    findings: tuple[Finding, ...]
-    sdks: tuple[SdkUse, ...]  # of all consumers that take part at any time
-    rate_source: RateSource | None
+    def of(
+        self, name: str | None, snapshot: ClusterSnapshot, source: Reader, elsewhere: Sequence[TopicRouteData] = ()
+    ) -> SimulatedGroup:
+        """Resolve one of the chosen groups, and its scenario (raises DataError, UsageError).
 
-
-def simulated_group(
-    parsed: Simulation,
-    name: str | None,
-    snapshot: ClusterSnapshot,
-    source: Reader,
-    *,
-    elsewhere: Sequence[TopicRouteData] = (),
-) -> SimulatedGroup:
-    """Resolve one of the chosen groups, and its scenario (raises DataError, UsageError).
-
-    Args:
-        elsewhere: routes of other topics, which events and rates may name without meaning this group.
-    """
-    scenario, strategies, chosen = parsed.scenario, parsed.strategies, parsed.chosen
-    group = chosen.resolve(snapshot, name, lambda *_: strategies.settings, strategy=parsed.strategy)
-    group.must_share(broadcasting=parsed.may_join)
-    broadcasting = scenario.broadcasting or group.broadcasting
-    brokers = {broker.broker_name for route in elsewhere for broker in route.broker_datas}
-    events, of_events = expanded(parsed.events, group.client_ids, group.pulled_routes, strategies, brokers)
-    if parsed.changes != Changes():
-        at_us = read_setting("change-at", duration_us, parsed.change_at, zero=True)
-        events += events_of(parsed.changes, group, at_us, parsed.change_at)
-        of_events += placeholder_findings(is_used=has_placeholders(parsed.changes, group))
-    strategies.must_apply(reported=parsed.strategy is None)
-    group = group.with_settings(strategies.settings_for([route.topic for route in group.known_routes], group.name))
-    joining = [event.subject for event in events if event.kind == "join"]
-    everybody = (*group.client_ids, *joining)
-    chosen.require_named(set(everybody))
-    if not everybody:
-        hint = "let one join with --event 'join 1@0s', or " if parsed.may_join else ""
-        none_joins = ", and none joins" if parsed.may_join else ""
-        raise nobody_online(group.name, group.seen, f"{hint}name the consumers with --consumers", none_joins)
-    members, findings = _members(group, broadcasting=broadcasting)
-    for event in events:
-        if scenario.until_us is not None and event.at_us >= scenario.until_us:
-            hint = "leave the setting out, or make it longer"
-            raise UsageError(f"{event.text!r}: not within --set for={parsed.duration}", hint=hint)
-    seen = None if group.assumed else group.seen
-    version, of_version = client_version(seen, parsed.options.get("client_version"))
-    given, given_types = by_consumer(texts_of(parsed.options.get("consumer_types")), _TYPE, consumer_type)
-    usual_type, types, of_types = consumer_types(seen, given, given_types)
-    require_members(given_types, everybody, _TYPE)
-    of_sdks = orderly_findings({group.sdks.usual, *group.sdks.sdk_of.values()} if scenario.orderly else ())
-    inflow = parsed.rates.of(group, chosen.wanted(source), snapshot, events)
-    scenario = replace(
-        scenario,
-        events=events,
-        broadcasting=broadcasting,
-        rates=inflow.of_queues,
-        client_version=version,
-        consume_from=_consume_from(parsed.options.get("consume_from"), group.consume_from),
-        consumer_type=usual_type,
-        consumer_types=types,
-    )
-    findings = [*planning_findings(group, pop=False), *findings, *of_version, *of_types, *of_sdks, *of_events]
-    if not broadcasting:
-        share = group.pulled_queues, group.client_ids, group.settings
-        findings += [*custom_findings(group.settings.custom, *share), *pin_findings(strategies.named, *share)]
-    # a consumer that joins is assumed to run the usual library, unless its own is named
-    unknown = set(joining).difference(chosen.given.sdk_of, group.client_ids) if chosen.given.sdk is None else ()
-    sdks = replace(group.sdks, assumed=group.sdks.assumed.union(unknown)).uses(everybody)
-    return SimulatedGroup(group, members, scenario, tuple(findings), sdks, inflow.source)
+        `elsewhere` has the routes of other topics, which events and rates may name without meaning this group.
+        """
+        options, scenario, strategies, chosen = self.options, self.scenario, self.strategies, self.chosen
+        group = chosen.resolve(snapshot, name, lambda *_: strategies.settings, strategy=self.strategy)
+        group.must_share(broadcasting=self.may_join)
+        broadcasting = scenario.broadcasting or group.broadcasting
+        brokers = {broker.broker_name for route in elsewhere for broker in route.broker_datas}
+        events, of_events = expanded(self.events, group.client_ids, group.pulled_routes, strategies, brokers)
+        if self.changes != Changes():
+            events += events_of(self.changes, group, self.change_us, self.change_at)
+            of_events += placeholder_findings(is_used=has_placeholders(self.changes, group))
+        strategies.must_apply(reported=self.strategy is None)
+        group = group.with_settings(strategies.settings_for([route.topic for route in group.known_routes], group.name))
+        joining = [event.subject for event in events if event.kind == "join"]
+        everybody = (*group.client_ids, *joining)
+        chosen.require_named(set(everybody))
+        if not everybody:
+            hint = "let one join with --event 'join 1@0s', or " if self.may_join else ""
+            none_joins = ", and none joins" if self.may_join else ""
+            raise nobody_online(group.name, group.seen, f"{hint}name the consumers with --consumers", none_joins)
+        members, of_members = _members(group, broadcasting=broadcasting)
+        for event in events:
+            if scenario.until_us is not None and event.at_us >= scenario.until_us:
+                hint = "leave out the setting, or make it longer"
+                raise UsageError(f"{event.text!r}: not within --set for={self.duration}", hint=hint)
+        seen = None if group.assumed else group.seen
+        version, of_version = client_version(seen, options.get("client_version"))
+        given, given_types = by_consumer(texts_of(options.get("consumer_types")), _TYPE, consumer_type)
+        usual_type, types, of_types = consumer_types(seen, given, given_types)
+        require_members(given_types, everybody, _TYPE)
+        of_sdks = orderly_findings({group.sdks.usual, *group.sdks.sdk_of.values()} if scenario.orderly else ())
+        inflow = self.rates.of(group, chosen.wanted(source), snapshot, events)
+        scenario = replace(
+            scenario,
+            events=events,
+            broadcasting=broadcasting,
+            rates=inflow.of_queues,
+            client_version=version,
+            consume_from=_consume_from(options.get("consume_from"), group.consume_from),
+            consumer_type=usual_type,
+            consumer_types=types,
+        )
+        findings = [*planning_findings(group, pop=False), *of_members, *of_version, *of_types, *of_sdks, *of_events]
+        if not broadcasting:
+            share = group.pulled_queues, group.client_ids, group.settings
+            findings += own_findings((*group.settings.custom, *strategies.named), *share)
+        # a consumer that joins is assumed to run the usual library, unless its own is named
+        unknown = set(joining).difference(chosen.given.sdk_of, group.client_ids) if chosen.given.sdk is None else ()
+        sdks = replace(group.sdks, assumed=group.sdks.assumed.union(unknown)).uses(everybody)
+        return SimulatedGroup(group, members, scenario, tuple(findings), sdks, inflow.source)
 
 
 def _members(group: Group, *, broadcasting: bool) -> tuple[Members, list[Finding]]:
@@ -216,9 +192,9 @@ def _members(group: Group, *, broadcasting: bool) -> tuple[Members, list[Finding
 
 
 def _consume_from(typed: str | None, observed: str) -> str:
-    return (
-        observed if typed is None else _CONSUME_FROM[read_setting("consume-from", one_of, typed, tuple(_CONSUME_FROM))]
-    )
+    if typed is None:
+        return observed
+    return _CONSUME_FROM[read_setting("consume-from", one_of, typed, tuple(_CONSUME_FROM))]
 
 
 def timers(texts: Sequence[str]) -> Timers:
@@ -235,7 +211,7 @@ def timers(texts: Sequence[str]) -> Timers:
             raise UsageError(f"--set {text}: {name} is given twice", code="given-twice")
         time_us = read_setting(name, duration_us, value, zero=name in _MAY_BE_ZERO)
         if time_us % 1000:
-            raise UsageError(f"--set {text}: clients and brokers count whole milliseconds")
+            raise UsageError(f"--set {text}: clients and brokers use whole milliseconds")
         given[TIMER_NAMES[name]] = time_us
     return Timers(**given)
 

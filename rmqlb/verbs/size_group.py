@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from rmqlb.engine.assignment.assign import runnable
 from rmqlb.engine.assignment.consumers import is_orderly
-from rmqlb.engine.backlog import PULLED_AHEAD, full_call
+from rmqlb.engine.backlog import PULLED_AHEAD, full_call, threads_of
 from rmqlb.engine.group import Group
 from rmqlb.engine.group_findings import planning_findings
 from rmqlb.engine.size_group.size_group import SIZE_FIGURES, try_on_size
@@ -16,7 +16,8 @@ from rmqlb.engine.size_group.size_group import size_group as find_size
 from rmqlb.engine.source_findings import one_broker_findings
 from rmqlb.errors import DataError
 from rmqlb.model.message_queue import MessageQueue, queue_ranges
-from rmqlb.model.result import INFO, Finding, Meta, Progress, RateSource, counted, no_progress, with_meta
+from rmqlb.model.process_queue import ConsumerEvidence
+from rmqlb.model.result import INFO, Finding, Meta, Progress, counted, no_progress, with_meta
 from rmqlb.model.size_group import (
     MOST_SIZE,
     GroupSize,
@@ -47,6 +48,7 @@ def size_group(
     strategies: Sequence[str] = (),
     strategy_options: Sequence[str] = (),
     consume_us: int | None = None,
+    consume_threads: int | None = None,
     fail_on: Sequence[str] = (),
     progress: Progress = no_progress,
     **rates: Unpack[RateOptions],
@@ -54,8 +56,8 @@ def size_group(
     """Size a group of a source; all that needs no source is checked before it is read (raises RmqlbError).
 
     Several groups, or a pattern, give a SizesOfGroups.
-    `sizes` are the fewest and the most to try; `consume_us` is the time of a listener for a message. A question
-    without limits gets the usual ones.
+    `sizes` are the fewest and the most to try; `consume_us` is the time of a listener for a message. Without it and
+    `consume_threads`, consumers' reports count. A question without limits gets the usual ones.
     """
     asked = conditions(fail_on, SIZE_FIGURES)
     asked_for_rates = asked_rates(rates)
@@ -75,8 +77,7 @@ def size_group(
         found = of_group.resolve(snapshot, name, named.settings_for, strategy=names[0] if names else None)
         found.must_share()
         known = asked_for_rates.of(found, wanted, snapshot)
-        has_more, has_lag = question.queues_per_broker is not None, question.limits.drain_in_ms is not None
-        work = _work(found, known, consume_us, more_queues=has_more, with_lag=has_lag) if has_rate else None
+        work = _work(found, question, known, consume_us, consume_threads) if has_rate else None
         present = () if found.assumed else found.client_ids
         compared = runnable(names, replace(found.members, client_ids=present)) if has_all else names
         is_orderly_now = found.seen is not None and bool(known.of_queues) and is_orderly(found.seen) is True
@@ -95,7 +96,7 @@ def size_group(
         if len(set(now.client_ids)) < len(now.client_ids) or now.strategy_of or now.sdk_of:
             size = replace(size, consumers_now=None)  # no size describes it
         if work is not None:
-            size = work.answered(size, known.source)
+            size = replace(work.answered(size), rates=known.source)
         size = replace(size, conditions=tuple(try_on_size(condition, size) for condition in asked))
         return size, tuple(_findings(own, found))
 
@@ -160,6 +161,8 @@ class _Work(Struct, frozen=True):
     consume_ms: Mapping[str, float]  # of a message that comes alone
     batch: int  # most messages of a call
     lag: Mapping[MessageQueue, int]
+    threads: int  # of each consumer
+    threads_reported: bool
 
     def asked(self, question: SizeQuestion) -> SizeQuestion:
         """The question with amounts in the time of a thread."""
@@ -169,17 +172,19 @@ class _Work(Struct, frozen=True):
             work={queue: rate * seconds[queue.topic] for queue, rate in self.rates.items()},
             work_of_topics={topic: rate * seconds[topic] for topic, rate in self.of_topics.items()},
             lag={queue: lag * seconds[queue.topic] for queue, lag in self.lag.items()},
+            threads=self.threads,
             batch=full_call(self.batch),
             ahead={topic: PULLED_AHEAD * consume_s for topic, consume_s in seconds.items()},
         )
 
-    def answered(self, size: GroupSize, source: RateSource | None) -> GroupSize:
+    def answered(self, size: GroupSize) -> GroupSize:
         """The answer with amounts in messages."""
         outage_s = (size.limits.outage_ms or 0.0) / 1000
         messages = {"catch-up": outage_s * fsum((*self.rates.values(), *self.of_topics.values()))}
         messages["drain-in"] = sum(self.lag.values())
         backlogs = tuple(replace(each, messages=messages[each.limit]) for each in size.backlogs)
-        return replace(size, topics=tuple(map(self._of_topic, size.topics)), backlogs=backlogs, rates=source)
+        topics = tuple(map(self._of_topic, size.topics))
+        return replace(size, topics=topics, backlogs=backlogs, threads_reported=self.threads_reported)
 
     def _of_topic(self, topic: SizedTopic) -> SizedTopic:
         own = [rate for queue, rate in self.rates.items() if queue.topic == topic.topic]
@@ -187,21 +192,26 @@ class _Work(Struct, frozen=True):
         return replace(topic, rate_per_second=rate, consume_ms=self.consume_ms[topic.topic])
 
 
-def _work(group: Group, rates: KnownRates, consume_us: int | None, *, more_queues: bool, with_lag: bool) -> _Work:
+def _work(
+    group: Group, question: SizeQuestion, rates: KnownRates, consume_us: int | None, threads: int | None
+) -> _Work:
     """Raises DataError for unknown rates, consume times and lags, and for rates of topics that get no queue."""
-    queues = group.pulled_queues
-    consume_ms, batch = _consume_ms(group, consume_us)
+    queues, reports = group.pulled_queues, group.seen.reports.values() if group.seen is not None else ()
+    evidence = [report.evidence for report in reports if report.evidence is not None]
+    consume_ms, batch = _consume_ms([route.topic for route in group.pulled_routes], consume_us, evidence)
     with_queues = {queue.topic for queue in queues}
     of_topics = {topic: rate for topic, rate in rates.of_topics.items() if topic not in with_queues}
     unknown = list(dict.fromkeys(queue.topic for queue in queues if queue not in rates.of_queues))
     if unknown:
         text = f"the rate of {counted(len(unknown), 'topic')} is unknown ({', '.join(unknown[:3])})"
         raise DataError(text, hint=f"pass --rate {unknown[0]}=R", code="rate-unknown")
-    if of_topics and not rates.of_queues and not more_queues:
+    if of_topics and not rates.of_queues and question.queues_per_broker is None:
         text = f"no readable queue in {', '.join(of_topics)}: consumers get none of its messages"
-        hint = "say how many read queues there will be: --queues-per-broker N..M"
+        hint = "pass the planned number of read queues with --queues-per-broker N..M"
         raise DataError(text, hint=hint, code="no-readable-queue")
-    return _Work(rates.of_queues, of_topics, consume_ms, batch, _lag(group) if with_lag else {})
+    lag = {} if question.limits.drain_in_ms is None else _lag(group)
+    reported = threads is None and any(each.threads for each in evidence)
+    return _Work(rates.of_queues, of_topics, consume_ms, batch, lag, threads or threads_of(*evidence), reported)
 
 
 def _lag(group: Group) -> dict[MessageQueue, int]:
@@ -209,28 +219,27 @@ def _lag(group: Group) -> dict[MessageQueue, int]:
     known = {queue: lag for queue, lag in lags.items() if lag is not None}
     if unknown := [queue for queue in lags if queue not in known]:
         text = f"the lag of {counted(len(unknown), 'queue')} is unknown, such as {queue_ranges(unknown[:1])}"
-        hint = "use a source that has the offsets of the group, or ask for an outage: --outage 30m"
+        hint = "use a source that has the offsets of the group, or plan for an outage with --outage 30m"
         raise DataError(text, hint=hint, code="lag-unknown")
     return known
 
 
-def _consume_ms(group: Group, typed_us: int | None) -> tuple[dict[str, float], int]:
+def _consume_ms(
+    topics: Sequence[str], typed_us: int | None, evidence: Sequence[ConsumerEvidence]
+) -> tuple[dict[str, float], int]:
     """How long a listener takes for a message of each topic, as typed or the longest reported; messages of a call.
 
     Reports are of calls. A call of an orderly consumer has as many messages as its batch while messages wait; one of a
     concurrent consumer, only while they wait at the broker.
     """
-    topics = [route.topic for route in group.pulled_routes]
     if typed_us is not None:
         return dict.fromkeys(topics, typed_us / 1000), 1
-    reports = group.seen.reports.values() if group.seen is not None else ()
-    evidence = [report.evidence for report in reports if report.evidence is not None]
     batch = min((each.batch or 1 for each in evidence), default=1)
     orderly, found = any(each.orderly for each in evidence), dict[str, float]()
     for topic in topics:
         known = [each.statuses[topic].consume_ms for each in evidence if each.statuses and topic in each.statuses]
         found[topic] = max((each for each in known if each), default=0.0) / (batch if orderly else 1)
         if not found[topic]:
-            text = f"how long listeners take for a message of {topic} is not reported by consumers"
+            text = f"no consumer reports the consume time per message of {topic}"
             raise DataError(text, hint="pass --consume-time 40ms", code="consume-time-unknown")
     return found, 1 if orderly else batch

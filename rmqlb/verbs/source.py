@@ -17,7 +17,7 @@ from rmqlb.sources.source import NothingToAsk
 if TYPE_CHECKING:
     from rmqlb.sources.dump import DumpSource
     from rmqlb.sources.live import LiveSource
-    from rmqlb.sources.opening import Access
+    from rmqlb.sources.source import Access
 
 MOST_ASKED = 256
 """Questions that one verb asks brokers about a group."""
@@ -110,7 +110,7 @@ def reader(source: AnySource) -> Reader:
     if isinstance(source, Mapping):
         return _DocumentReader(source)
     if isinstance(source, str | os.PathLike):
-        from rmqlb.sources.opening import Access
+        from rmqlb.sources.source import Access
 
         found = TextReader(os.fspath(source), Access())
         found.open()  # refuses what cannot be meant

@@ -22,8 +22,8 @@ from rmqlb.sources.user_files.text_file import read_text
 
 MOST_BYTES = 256 << 20
 _SCHEMA = re.compile(r'"schema"\s*:\s*"rmqlb/(plan|simulate-rebalance)(-of-groups)?"')
-_RECORDING = "what rmqlb record wrote with -o json"
-_PREDICTION = "what plan-rebalance or simulate-rebalance wrote with -o json"
+_RECORDING = "a file that rmqlb record wrote with -o json"
+_PREDICTION = "a file that plan-rebalance or simulate-rebalance wrote with -o json"
 
 
 class _Plan(Struct, rename="camel"):
@@ -51,7 +51,9 @@ def expected(paths: Sequence[str], group: str) -> Expected:
         found = _predictions(_document(path, "--against", _PREDICTION), f"--against {path}")
         if group not in found:
             hint = suggestion("groups", group, list(found))
-            raise UsageError(f"--against {path}: it is not of {group}", hint=hint, code="not-of-this")
+            raise UsageError(
+                f"--against {path}: the file belongs to another group than {group}", hint=hint, code="not-of-this"
+            )
         parts.append(found[group])
     if len(parts) > 1 and any(isinstance(part, _Plan) for part in parts):
         raise UsageError("--against takes one plan, or several simulations as trials", hint="name one of them")
@@ -108,13 +110,13 @@ def recorded(path: str, event_at_ms: int | None) -> tuple[Recording, ClusterSnap
 
 
 def _document(path: str, option: str, what: str) -> Any:
-    text = read_text(path, option, MOST_BYTES, "it has at most 256 MB")
+    text = read_text(path, option, MOST_BYTES, "the limit is 256 MB")
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise UsageError(f"{option} {path}: not JSON: {error}", hint=f"name {what}", code="not-a-result") from None
+        raise UsageError(f"{option} {path}: not JSON: {error}", hint=f"pass {what}", code="not-a-result") from None
 
 
 def _wrong(name: str, what: str, hint: str, error: Exception) -> UsageError:
     problem = f": {error}" if isinstance(error, ValidationError) else ""
-    return UsageError(f"{name}: it is not {what}{problem}", hint=f"name {hint}", code="not-a-result")
+    return UsageError(f"{name}: it is not {what}{problem}", hint=f"pass {hint}", code="not-a-result")

@@ -30,7 +30,7 @@ _LONGEST_FILE = 1024 * 1024
 
 class Key(Struct, frozen=True):
     metavar: str
-    strategies: tuple[str, ...]  # those that look at it
+    strategies: tuple[str, ...]  # those that use it
     repeatable: bool = False
 
 
@@ -91,8 +91,8 @@ class Strategies:
             name, self.settings = with_function(from_file(text, option, STRATEGY), self.settings)
             return name
         if text.lower() == ALL:
-            hint = "run it once for each; show-owners, plan-rebalance and size-group compare --strategy all"
-            raise UsageError(f"{option} {text}: one strategy is needed here", hint=hint)
+            hint = "run the command once for each; show-owners, plan-rebalance and size-group accept --strategy all"
+            raise UsageError(f"{option} {text}: expected exactly one strategy", hint=hint)
         name = _known_spelling(text)
         full_name(name, self.settings)
         return name
@@ -104,17 +104,17 @@ class Strategies:
         return tuple(text for text in files if isinstance(text, str))
 
     def must_apply(self, *, reported: bool) -> None:
-        """Refuse options at which no strategy looks; `reported`: consumers may run others than those named."""
+        """Refuse options that no strategy uses; `reported`: consumers may run others than those named."""
         chosen = [each for name in self.named for each in names_inside(name, self.settings)] if self._given else []
         for key, texts in self._given.items():
             own = KEYS[key].strategies
             if any(name in chosen for name in own) or (reported and not set(own) <= set(PINNED)):
                 continue
             names = " and ".join(own) if len(own) < 3 else ", ".join(own[:-1]) + f" and {own[-1]}"
-            named = f"the strategy named is {', '.join(dict.fromkeys(chosen))}" if chosen else "no strategy is named"
-            only = f"only {names} {'looks' if len(own) == 1 else 'look'} at it"
+            named = f"you named {', '.join(dict.fromkeys(chosen))}" if chosen else "you named no strategy"
+            only = f"only {names} {'uses' if len(own) == 1 else 'use'} it"
             hint = f"leave it out, or name {own[0]} as the strategy"
-            text = f"{OPTION} {key}={texts[0]}: {only}, and {named}"
+            text = f"{OPTION} {key}={texts[0]}: {only}, but {named}"
             raise UsageError(text, hint=hint, code="strategy-option-unused")
 
     def settings_for(self, topics: Sequence[str], group: str | None = None) -> Settings:
@@ -127,7 +127,7 @@ class Strategies:
         unknown = [topic for topic in self.settings.pins if topic not in topics]
         if unknown and "*" not in topics:  # which is every topic, of a fleet
             hint = suggestion("topics", unknown[0], topics)
-            raise UsageError(f"{OPTION} pin={unknown[0]}=…: none of the topics looked at is {unknown[0]}", hint=hint)
+            raise UsageError(f"{OPTION} pin={unknown[0]}=…: no selected topic is named {unknown[0]}", hint=hint)
         return replace(self.settings, config=config, group=group or "")
 
 
@@ -168,8 +168,8 @@ def from_file(text: str, option: str, kind: "Kind") -> "FromFile":
     match = re.fullmatch(_FILE, text)
     if match is None or not match["name"]:
         typed = option if option.endswith("=") else f"{option} "
-        raise UsageError(f"{text}: which function of it?", prefix=typed, hint=f"write {typed}FILE.py:NAME")
-    source = read_text(match["path"], option, _LONGEST_FILE, "a file with a function is at most 1 MB long")
+        raise UsageError(f"{text}: which function?", prefix=typed, hint=f"write {typed}FILE.py:NAME")
+    source = read_text(match["path"], option, _LONGEST_FILE, "the limit is 1 MB")
     return FromFile(source, match["path"], match["name"], kind)
 
 
@@ -184,8 +184,8 @@ def _by_key(texts: Sequence[str]) -> dict[str, list[str]]:
         given.setdefault(key, []).append(value)
         if len(given[key]) > 1 and not KEYS[key].repeatable:
             both = " and ".join(given[key])
-            hint = "give it once"
-            raise UsageError(f"{OPTION} {key} takes one value, and is given {both}", hint=hint, code="given-twice")
+            hint = "pass it once"
+            raise UsageError(f"{OPTION} {key} takes one value, but got {both}", hint=hint, code="given-twice")
     return given
 
 
@@ -230,5 +230,7 @@ def _pattern(text: str, key: str) -> re.Pattern[str]:
     except (re.error, OverflowError, RecursionError) as error:
         raise UsageError(f"{OPTION} {key}={text}: {error}") from None
     if pattern.groups != 1:
-        raise UsageError(f"{OPTION} {key}={text}: the pattern needs one group, the zone, as in '([^-]+)-'")
+        raise UsageError(
+            f"{OPTION} {key}={text}: the pattern needs exactly one group, which is the zone, as in '([^-]+)-'"
+        )
     return pattern

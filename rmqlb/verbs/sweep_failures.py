@@ -79,9 +79,9 @@ def _must_have(kind: LossKind, sweep: FailureSweep) -> None:
     if any(each.kind == kind for each in sweep.losses):
         return
     if kind == "zone":
-        hint = "name them: --zone GLOB=ZONE or --zones FILE"
+        hint = "name zones with --zone GLOB=ZONE or --zones FILE"
         raise UsageError("--lose zone: no zone is known", hint=hint, code="unknown-zone")
-    raise DataError(f"--lose {kind}: there is none among the groups and topics looked at")
+    raise DataError(f"--lose {kind}: the selected groups and topics have none")
 
 
 def _kinds(texts: Sequence[str]) -> tuple[LossKind, ...]:
@@ -91,7 +91,7 @@ def _kinds(texts: Sequence[str]) -> tuple[LossKind, ...]:
 
 def _zones(lose: Sequence[str], texts: Sequence[str], path: str | None) -> list[ZoneRule]:
     if (texts or path) and lose and "zone" not in (text.lower() for text in lose):
-        raise UsageError("--lose leaves zones out, and --zone names some", hint="add --lose zone, or leave --zone out")
+        raise UsageError("--lose leaves out zones, but --zone names some", hint="add --lose zone, or leave out --zone")
     rules = []
     for text in texts:
         pattern, _, zone = text.rpartition("=")
@@ -124,6 +124,6 @@ def _chosen(snapshot: ClusterSnapshot, everything: Everything, orderly: Sequence
         matching = {name for name in groups if name == glob or fnmatchcase(name, glob)}
         if not matching:
             hint = suggestion("groups", glob, groups)
-            raise UsageError(f"--orderly-group {glob}: it matches no group looked at", hint=hint)
+            raise UsageError(f"--orderly-group {glob}: it matches no selected group", hint=hint)
         ordered |= matching
     return SweepRequest(groups, topics, topics if everything.topics else (), orderly=frozenset(ordered))

@@ -15,20 +15,20 @@ class ContextEntry(Struct, frozen=True, rename="camel"):
     """A context; a key is null where the file does not have it."""
 
     name: Annotated[str, "its name"]
-    active: Annotated[bool, "commands use it here when they are given no source"]
+    active: Annotated[bool, "commands use it here if you name no source"]
     source: Annotated[str | None, "where the cluster is"]
-    user: Annotated[str | None, "who logs in to a Dashboard"]
+    user: Annotated[str | None, "Dashboard user"]
     access_key: Annotated[str | None, "the account of a cluster with ACL"]
-    secret: Annotated[str | None, "where the password or the secret key is"]
+    secret: Annotated[str | None, "location of the password or the secret key"]
     ca_file: Annotated[str | None, "PEM file of the CAs that are trusted"]
-    client_cert: Annotated[str | None, "PEM file of the certificate to show"]
-    client_key: Annotated[str | None, "PEM file of its key"]
+    client_cert: Annotated[str | None, "PEM file of the client certificate"]
+    client_key: Annotated[str | None, "PEM file of the key of the client certificate"]
     tls_name: Annotated[str | None, "the name in every server's certificate"]
-    proxy: Annotated[tuple[str, ...] | None, "remoting ports of Proxies that tell their consumers"]
-    map_address: Annotated[tuple[str, ...] | None, "addresses to reach at others, FROM=TO"]
+    proxy: Annotated[tuple[str, ...] | None, "remoting ports of Proxies whose consumers to list"]
+    map_address: Annotated[tuple[str, ...] | None, "addresses to replace by others, FROM=TO"]
     source_timeout: Annotated[str | None, "timeout of one request, as written"]
     source_retries: Annotated[int | None, "retries of a read on transient errors"]
-    line: Annotated[int, "where it begins in the file, from 1"]
+    line: Annotated[int, "line in the file, from 1"]
 
 
 class Contexts(Struct, frozen=True):
@@ -43,16 +43,16 @@ class OneContext(Struct, frozen=True):
     """One context."""
 
     path: Annotated[str, "the file that it is in"]
-    context: Annotated[ContextEntry, "what it holds"]
+    context: Annotated[ContextEntry, "its value"]
 
 
 class SettingEntry(Struct, frozen=True):
     """A setting as a command would use it."""
 
     key: Annotated[str, "as in the file"]
-    value: Annotated[Value | None, "null is nothing; of a secret only that it is set, or where it is"]
+    value: Annotated[Value | None, "null is nothing; for a secret, only that it is set, or its location"]
     layer: Annotated[Layer, "what set it"]
-    origin: Annotated[str | None, "the option, the variable or the place in the file, in words; null for a default"]
+    origin: Annotated[str | None, "the option, the variable or the place in the file; null for a default"]
 
 
 class ConfiguredSettings(Struct, frozen=True, rename="camel"):
@@ -66,7 +66,7 @@ def contexts_report(path: str, config: ConfigFile, active: str | None, done: str
     entries = tuple(_entry(context, active) for context in config.contexts.values())
     which = "no contexts; rmqlb context add NAME -s SOURCE creates one"
     if entries:
-        which = f"{counted(len(entries), 'context')}; {active or 'none'} is active here"
+        which = f"{counted(len(entries), 'context')}; active here: {active or 'none'}"
     section = section_of("contexts", "contexts", _LIST, entries, heads=2)
     return Report("rmqlb/contexts", Contexts(path, active, entries), (*filter(None, [done]), which), (section,))
 

@@ -11,20 +11,12 @@ from msgspec.structs import replace
 from rmqlb.model import diagnosis as model
 from rmqlb.model.message_queue import queue_ranges
 from rmqlb.model.result import INFO, are, at_least, counted, have, named, of_all
+from rmqlb.views import show_groups as of_group
 from rmqlb.views.columns import QUEUE_COLUMNS, Cell, Column, columns_from, rows_of
 from rmqlb.views.explanations import RuleWords, rule_words
 from rmqlb.views.numbers import duration
 from rmqlb.views.of_groups import of_groups, statuses
 from rmqlb.views.report import BETWEEN, Block, Part, Report, Rows, Section, first_places, section_of
-from rmqlb.views.show_groups import (
-    consumers_text,
-    drain_sentence,
-    drain_text,
-    headline,
-    lag_place,
-    lag_waits,
-    slowest_text,
-)
 
 _MOST_FINDINGS = 8
 _MOST_FINDINGS_OF_GROUPS = 6
@@ -38,11 +30,11 @@ _FINDING = Column("finding", "code")
 def diagnosis_report(found: model.Diagnosis, *, live: bool = False, with_name: bool = False) -> Report:
     """The report of a group; `live` is a source that can be read again, for advice on missing evidence."""
     missing = _missing(found, live=live)
-    waits = lag_waits(found.counts.lag_at_least, found.drain)
-    drains = (drain_sentence(found.drain, found.slowest), slowest_text(found.slowest)) if waits else ()
+    waits = of_group.lag_waits(found.counts.lag_at_least, found.drain)
+    drain, slowest = of_group.drain_sentence(found.drain, found.slowest), of_group.slowest_text(found.slowest)
     facts = [
         f"{found.group}: {sentence(found, missing)}",
-        *(f"  {fact}" for fact in (_counts(found), *drains, _samples_text(found)) if fact),
+        *(f"  {fact}" for fact in (_counts(found), *((drain, slowest) if waits else ()), _samples_text(found)) if fact),
     ]
     undecided_cause = found.status in ("warning", "lagging") and found.outcome != "found"
     if undecided_cause and any(needs in missing for needs in (model.SECOND_SAMPLE, model.MORE_SAMPLES)):
@@ -95,7 +87,7 @@ def diagnoses_report(whole: model.DiagnosisOfGroups, *, live: bool = False) -> R
     bad = "error" if summary.with_errors else "warning" if summary.with_warnings or summary.lagging else ""
     grave = bad or ("" if summary.unknown else "inOrder")
     return replace(
-        report, grave=grave, more=f"rmqlb diagnose -g {parts[0][0]} shows one group; --all shows all of each"
+        report, grave=grave, more=f"rmqlb diagnose -g {parts[0][0]} shows one group; --all shows every group in full"
     )
 
 
@@ -117,7 +109,7 @@ def _diagnosis(found: model.Diagnosis) -> str:
     suspected = [each.code for each in found.unknown if each.suspected]
     if found.status == "warning" and found.outcome != "found" and suspected:
         return f"{suspected[0]} suspected"
-    return headline(found.findings, found.counts, found.lagging) or _checks(found, {})
+    return of_group.headline(found.findings, found.counts, found.lagging) or _checks(found, {})
 
 
 def _checks(found: model.Diagnosis, missing: Mapping[str, tuple[int, str]]) -> str:
@@ -151,9 +143,9 @@ def sentence(found: model.Diagnosis, missing: Mapping[str, tuple[int, str]] | No
     elif found.lagging is not None:
         needs = next((each for each in (model.SECOND_SAMPLE, model.MORE_SAMPLES) if each in missing), "")
         cause = f"cause needs {needs}" if needs else "cause unknown" if missing else "no check finds a cause"
-        drains = {"finite": f"drains in {drain_text(found.drain)}", "never": "never drains at this rate"}
+        drains = {"finite": f"drains in {of_group.drain_text(found.drain)}", "never": "never drains at this rate"}
         when = drains.get(found.drain.drains) if found.drain is not None else None
-        place = lag_place(found.lagging, with_queues=True)
+        place = of_group.lag_place(found.lagging, with_queues=True)
         text = "; ".join(filter(None, (f"lag {found.lagging.lag:,}, {place}", when, cause)))
     return "; ".join([text, *(_found(same, found) for same in _by_code(found.findings).values())])
 
@@ -211,7 +203,7 @@ def _found(findings: Sequence[model.GroupFinding], found: model.Diagnosis) -> st
 def _counts(found: model.Diagnosis) -> str:
     counts = found.counts
     parts = (
-        "" if counts.consumers is None else consumers_text(counts),
+        "" if counts.consumers is None else of_group.consumers_text(counts),
         "" if counts.queues is None else counted(counts.queues, "queue"),
         "" if counts.lag_at_least is None else f"lag {_lag_text(counts)}",
     )

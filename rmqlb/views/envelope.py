@@ -11,6 +11,12 @@ Kind = Literal["data", "snapshot", "whole"]
 """data: in the envelope; snapshot: with fewer keys around it, so that rmqlb can read it; whole: without an envelope."""
 
 
+def imported(path: str) -> Any:
+    """What MODULE.NAME below `rmqlb` is: a command imports only what it needs."""
+    module, _, name = path.rpartition(".")
+    return getattr(import_module(f"rmqlb.{module}"), name)
+
+
 class PrintedResult(Struct, frozen=True):
     name: str  # the schema's
     commands: tuple[str, ...]  # the commands that print it
@@ -20,20 +26,21 @@ class PrintedResult(Struct, frozen=True):
     @property
     def shape(self) -> type[Struct]:
         """Imported on first use: one schema does not need the modules of all others."""
-        module, _, name = self.struct.rpartition(".")
-        shape: type[Struct] = getattr(import_module(f"rmqlb.{module}"), name)
+        shape: type[Struct] = imported(self.struct)
         return shape
 
 
 class Envelope(Struct, frozen=True, rename="camel"):
     """What is around the data of a result."""
 
-    schema: Annotated[str, "which result it is"]
-    format_version: Annotated[str, "of the result; a minor version only adds keys, a major one may take some away"]
-    command: Annotated[str, "that made it"]
+    schema: Annotated[str, "the name of the result"]
+    format_version: Annotated[
+        str, "format version of the result; a minor version only adds keys, a major one may remove some"
+    ]
+    command: Annotated[str, "the command that made it"]
     source: Annotated[SnapshotSide, "where it comes from"]
     data: Annotated[Any, "the result"]
-    findings: Annotated[tuple[Finding, ...], "what is worth telling about it"]
+    findings: Annotated[tuple[Finding, ...], "findings and notes about it"]
 
 
 class Error(Struct, frozen=True, rename="camel"):

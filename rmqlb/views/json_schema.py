@@ -10,7 +10,8 @@ Rules of this file:
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Annotated, Any, get_type_hints
+from types import NoneType
+from typing import Annotated, Any, get_args, get_type_hints
 
 import msgspec
 from msgspec import Struct
@@ -102,13 +103,14 @@ def _documented(schema: Schema, shape: type[Struct], is_read: bool) -> Schema:
 
 
 def field_meanings(shape: type[Struct]) -> dict[str, str]:
-    figures = {name: figure.description for name, figure in annotated_figures(shape).items()}
-    return {**GLOSSARY, **dict(_annotated(shape)), **figures}
-
-
-def _annotated(shape: type[Struct]) -> Iterator[tuple[str, str]]:
-    for name, hint in get_type_hints(shape, include_extras=True).items():
-        yield from ((name, text) for text in getattr(hint, "__metadata__", ()) if isinstance(text, str))
+    hints = get_type_hints(shape, include_extras=True)
+    texts = {name: t for name, hint in hints.items() for t in getattr(hint, "__metadata__", ()) if isinstance(t, str)}
+    plain = get_type_hints(shape)
+    figures = {
+        name: f"{figure.what}; null {figure.unknown}" if NoneType in get_args(plain.get(name)) else figure.what
+        for name, figure in annotated_figures(shape).items()
+    }
+    return GLOSSARY | texts | figures
 
 
 def _sentence(text: str) -> str:
@@ -123,7 +125,7 @@ class ResultSchema(Struct, frozen=True, rename="camel"):
     """A result that has a schema."""
 
     schema: Annotated[str, "its name; `rmqlb schema NAME` prints it"]
-    format_version: Annotated[str, "that it is of"]
+    format_version: Annotated[str, "the version of its format"]
     commands: Annotated[tuple[str, ...], "the commands that make it"]
     meaning: Annotated[str, "what it is"]
 

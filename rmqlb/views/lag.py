@@ -29,10 +29,10 @@ def rate_source(source: RateSource) -> str:
 def lag_text(lag: LagCurve, since_ms: float = 0) -> str:
     """The peak and the end of a lag, from the event on."""
     if lag.peak is None:
-        return f"lag grows by {rate_text(lag.growth_per_second)} messages per second, and is never gone"
+        return f"lag grows by {rate_text(lag.growth_per_second)} messages per second, and never drains"
     peak = round(lag.peak.messages)
     if lag.gone_ms is None:
-        return f"lag of {number(peak)} messages is never gone"
+        return f"lag of {number(peak)} messages never drains"
     if not peak:
         return "no lag"
     return f"lag peaks at {number(peak)}, gone after {about(max(lag.gone_ms - since_ms, 0))}"

@@ -36,7 +36,7 @@ class Metric(Struct, frozen=True):
 
     @property
     def full_name(self) -> str:
-        return f"rocketmq_lb_{self.name}"
+        return f"rmqlb_{self.name}"
 
 
 class Sample(Struct, frozen=True):

@@ -45,7 +45,7 @@ def of_groups(
         rows=_rows(parts),
         tables=(*(_joined(parts, section) for section in kinds.values()), groups, *beside),
         grave=min(graves, key=rank),
-        more="--all shows every group's tables, -g GROUP those of one",
+        more="--all shows the tables of every group, -g GROUP those of one group",
     )
 
 

@@ -1,19 +1,10 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 
+from rmqlb.model import plan as model
 from rmqlb.model.client_versions import sdks_text
 from rmqlb.model.message_queue import MessageQueue
-from rmqlb.model.plan import (
-    Comparison,
-    ConsumerPlan,
-    Move,
-    MovedRange,
-    PlanOfGroups,
-    PopChange,
-    RebalancePlan,
-    Summary,
-    total_of,
-)
+from rmqlb.model.plan import Move, PlanOfGroups, PopChange, RebalancePlan, Summary
 from rmqlb.model.result import ERROR, WARNING, Severity, all_or_some, are, counted, have, messages, named, of_all
 from rmqlb.views.columns import NOT_THERE, QUEUE_COLUMNS, Cell, Column, Kind, columns_from, columns_of, rows_of
 from rmqlb.views.lag import lag_text, rate_source
@@ -44,20 +35,24 @@ _ALWAYS = (*tuple(_FIGURES)[:5], "writable queues")
 """Rows of the summary that people see even when they are 0 on both sides."""
 
 
-def plan_report(result: RebalancePlan | PlanOfGroups, *, changed_only: bool = False, explained: bool = False) -> Report:
+def plan_report(result: RebalancePlan | PlanOfGroups, *, changed_only: bool = False) -> Report:
     if isinstance(result, RebalancePlan):
-        return _report(result, changed_only, explained)
+        return _report(result, changed_only)
     plans = result.groups
     by_pop = sum(bool(plan.pop_topics) for plan in plans)
-    texts = [verdict(total_of([plan.summary for plan in plans]))]
+    texts = [verdict(model.total_of([plan.summary for plan in plans]))]
     if by_pop:
         texts.append(f"{of_all(by_pop, len(plans), 'group')} consume{'s' * (by_pop == 1)} by POP")
-    parts = [(plan.group or "", _report(plan, changed_only, explained)) for plan in plans]
+    parts = [(plan.group or "", _report(plan, changed_only)) for plan in plans]
     fact = f"{counted(len(plans), 'group')}: {'; '.join(filter(None, texts))}"
     return of_groups(parts, [fact], result, _groups(plans))
 
 
-def _report(plan: RebalancePlan, changed_only: bool, explained: bool) -> Report:
+def _is_explained(plan: RebalancePlan) -> bool:
+    return any(move.reason_before or move.reason_after for move in plan.moves)
+
+
+def _report(plan: RebalancePlan, changed_only: bool) -> Report:
     moves = [(topic.topic, move) for topic in plan.topics for move in topic.queues]
     changed = [(topic, move) for topic, move in moves if move.change != "same"]
     rows: list[tuple[Mapping[str, str], Move | PopChange]] = []
@@ -67,7 +62,7 @@ def _report(plan: RebalancePlan, changed_only: bool, explained: bool) -> Report:
     if not plan.by_pop:
         listed = changed if changed_only else moves
         compared = [_comparisons(plan)] if len(plan.comparison) > 1 else []
-        consumers, queues, summary = _consumers(plan), _queues(plan, listed, changed_only, explained), _summary(plan)
+        consumers, queues, summary = _consumers(plan), _queues(plan, listed, changed_only), _summary(plan)
         sections += [*compared, consumers, *([_moves_section(plan, changed)] if changed else ()), queues, summary]
         tables += [queues, consumers, *compared, summary]
         rows += [({"topic": topic}, move) for topic, move in listed]
@@ -84,7 +79,7 @@ def _report(plan: RebalancePlan, changed_only: bool, explained: bool) -> Report:
         tables.append(section)
         rows += [({"topic": topic}, each) for topic, each in popped]
     change = [f"change: {', '.join(plan.changes)}"] if plan.changes and not plan.topics else []
-    shown = (*facts(plan, explained=explained), *pop_facts(plan.pop_topics, *change))
+    shown = (*facts(plan), *pop_facts(plan.pop_topics, *change))
     names = labels(consumer.client_id for consumer in plan.consumers)
     keyed = Rows(("topic", "brokerName", "queueId"), rows)
     return Report("rmqlb/plan", plan, shown, tuple(sections), names, keyed, tuple(tables), grave(plan), more=more)
@@ -139,7 +134,7 @@ def _moves(s: Summary, *, broadcasting: bool) -> Iterator[str]:
         yield f"{counted(s.added, 'queue')} {are(s.added)} added"
 
 
-def _moving(moved: int, over_places: MovedRange | None, kept: int) -> str:
+def _moving(moved: int, over_places: model.MovedRange | None, kept: int) -> str:
 
     def moves(number: str) -> str:
         if number == "0":
@@ -176,7 +171,7 @@ def grave(plan: RebalancePlan) -> str:
     return "inOrder" if all(move.change == "same" for move in plan.moves) else ""
 
 
-def facts(plan: RebalancePlan, *, explained: bool = False) -> tuple[str, ...]:
+def facts(plan: RebalancePlan) -> tuple[str, ...]:
     if plan.by_pop:
         return (headline(plan),)
     change = f"change: {'; '.join(plan.changes) or 'none'}"
@@ -185,7 +180,7 @@ def facts(plan: RebalancePlan, *, explained: bool = False) -> tuple[str, ...]:
     lines = [list(_quality(plan)), list(_convergence(plan)), [_strategy(plan), sdks_text(plan.sdks), change]]
     lines.insert(2 if lag is None or lag.gone_ms is not None else 0, of_lag)
     found = [headline(plan), *(f"  {BETWEEN.join(filter(None, parts))}" for parts in lines if parts)]
-    if explained:
+    if _is_explained(plan):
         for when, ids in (("before", plan.sorted_consumers_before), ("after", plan.sorted_consumers_after)):
             numbered = "  ".join(f"{index}={client_id}" for index, client_id in enumerate(ids))
             found.append(f"  sorted consumers {when}: {numbered or 'none'}")
@@ -264,7 +259,7 @@ def _consumers(plan: RebalancePlan) -> Section:
     return section_of("consumers", "consumers", columns, shown, heads=2, brief=brief, chosen=chosen)
 
 
-def _note(consumer: ConsumerPlan) -> str:
+def _note(consumer: model.ConsumerPlan) -> str:
     notes = ["placeholder"] if consumer.placeholder else []
     notes += ["new"] if consumer.index_before is None else []
     notes += ["gone"] if consumer.index_after is None else []
@@ -303,8 +298,8 @@ def _after(move: Move) -> Cell:
     return NOT_THERE if move.change == "removed" else move.owners_after
 
 
-def _queues(plan: RebalancePlan, listed: Sequence[tuple[str, Move]], changed_only: bool, explained: bool) -> Section:
-    moves, kind = plan.moves, _kind(plan)
+def _queues(plan: RebalancePlan, listed: Sequence[tuple[str, Move]], changed_only: bool) -> Section:
+    moves, kind, explained = plan.moves, _kind(plan), _is_explained(plan)
     differs = any(_before(move) != move.owners_observed is not None for move in moves)
     predicted = "predicted " * differs
     starts = any(move.start_offset is not None for move in moves)
@@ -333,7 +328,7 @@ def _comparisons(plan: RebalancePlan) -> Section:
     ranges = [each.summary.moved_range for each in plan.comparison]
     ranged = any(each is None or each.fewest < each.most for each in ranges)
 
-    def over_places(end: str) -> Callable[[Comparison], Cell]:
+    def over_places(end: str) -> Callable[[model.Comparison], Cell]:
         return lambda each: getattr(each.summary.moved_range, end, None)
 
     columns = (
@@ -405,7 +400,7 @@ def _pop_section(plan: RebalancePlan, popped: Sequence[tuple[str, PopChange]]) -
 def _pop_verdict(plan: RebalancePlan) -> Iterator[str]:
     """Counts of brokers if consumers may read any queue of a broker, otherwise of queues."""
     how = "behind a Proxy" if any(topic.by_proxy for topic in plan.pop_topics) else "consumes by POP"
-    yield f"{how}, no consumer owns a queue and none moves"
+    yield f"{how}, so no consumer owns a queue and none moves"
     if silent := [topic.topic for topic in plan.pop_topics if not topic.queues]:
         yield f"brokers assign no queue of {named(silent)}"
     lines = [each for _, each in _popped(plan)]

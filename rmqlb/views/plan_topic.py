@@ -21,8 +21,8 @@ _KINDS: Mapping[StepKind, str] = {
 }
 _NO_COMMAND: Mapping[StepKind, str] = {
     "hold-producers": "stop producers that send by key; others may continue",
-    "release-producers": "resume them 30 s after the NameServers show the queues, when every client has polled",
-    "drain-queues": "wait until 30 s after the NameServers show the new write queues, when every producer has left",
+    "release-producers": "resume producers 30 s after the NameServers show the queues: by then, all clients know them",
+    "drain-queues": "wait until 30 s after the NameServers show the new write queues; by then, every producer has left",
 }
 _WAITS: Mapping[WaitKind, str] = {
     "readable": "every NameServer shows consumers {queues}",
@@ -56,7 +56,7 @@ def _facts(plan: TopicChangePlan) -> Iterator[str]:
     yield f"{what}; next: step {following.number} of {len(plan.steps)}, {_KINDS[following.kind]}"
     yield from _order_facts(plan)
     if not any(step.groups for step in plan.steps):
-        yield "the source has no consumer group of the topic: owners, lag and start offsets are not planned"
+        yield "the source has no consumer group of the topic: owners, lag and start offsets are unknown"
     took = "unknown" if plan.estimated_ms is None else f"about {about(plan.estimated_ms)}"
     yield f"estimated time: {took}"
 
@@ -95,10 +95,10 @@ def _late(step: Step) -> str:
 
 def _closing(plan: TopicChangePlan) -> Iterator[str]:
     if any(step.commands and not step.done for step in plan.steps):
-        yield "rmqlb runs no command; updateTopic resets missing options, so each command has all of them"
-        yield "to copy them: --section commands -o plain"
+        yield "rmqlb does not run the commands; updateTopic resets missing options, so each command has all of them"
+        yield "to copy the commands: --section commands -o plain"
     if any(one.broker_name is not None and one.address is None for step in plan.steps for one in step.commands):
-        yield "replace ADDRESS-OF-… with the master address of the broker, which the source does not have"
+        yield "the source does not have a master address: replace ADDRESS-OF-… with that of the broker"
     if any("-n" not in one.text.split() for step in plan.steps for one in step.commands):
         yield "mqadmin takes the NameServers from NAMESRV_ADDR, or from -n"
 
@@ -140,7 +140,7 @@ def _effects(step: Step) -> Iterator[str]:
     for each in step.groups:
         if each.moved is None:
             if step.kind != "change-write-queues":
-                yield f"group {each.group}: no consumer whose queues a strategy decides"
+                yield f"group {each.group}: no consumer with a queue by strategy"
         elif each.moved or each.added or each.removed or each.unassigned:
             moves = f"{counted(each.moved, 'queue')} move{'s' * (each.moved == 1)}"
             line = f"group {each.group}: {moves}, {each.added} added, {each.removed} removed"

@@ -11,9 +11,9 @@ _MOST_ROWS = 40
 _OUTCOMES = {outcome: outcome.replace("-", " ") for outcome in model.OUTCOMES}
 _OUTCOMES |= {"other-owner": "with another owner", "not-yet": "not yet moved"}
 _ALIGNED = {
-    "event-at": "the simulation's first event is set at --event-at",
-    "left": "the simulation's first event is set where its consumer left the group",
-    "first-change": "the simulation's first change of an owner is set at the first one here",
+    "event-at": "the simulation's first event is aligned with --event-at",
+    "left": "the simulation's first event is aligned with the time when its consumer left the group",
+    "first-change": "the simulation's first owner change is aligned with the first one here",
 }
 _ENDED = {"converged": "", "time": "", "interrupted": "interrupted, "}
 
@@ -78,7 +78,7 @@ def _verdict(recording: model.Recording) -> Iterator[str]:
         most, least = about(f.longest_overlap_at_most_ms), about(f.longest_overlap_at_least_ms)
         yield f"longest overlap at most {most}, at least {least}"
     if recording.converged_by is None:
-        yield "not converged when the recording ended" if f.changed else "the group is not known to be converged"
+        yield "not converged when the recording ended" if f.changed else "it is unknown whether the group has converged"
         return
     how = " as predicted" if recording.converged_by == "prediction" else " (no prediction: unchanged for 25 s)"
     after = "the event" if recording.event_at_ms is not None else "the first change"

@@ -19,7 +19,7 @@ class RouteBroker(Struct, frozen=True, rename="camel"):
     """A broker of a topic, addresses and queue counts together."""
 
     broker_name: Annotated[str, "its name"]
-    cluster: Annotated[str | None, "the cluster that it names itself after"]
+    cluster: Annotated[str | None, "its cluster"]
     broker_addrs: Annotated[dict[str, str], "broker id → address; 0 is the master"]
     has_master: Annotated[bool, "the route has an address of a master"]
     perm: Annotated[int | None, "bits: 4 read, 2 write, 1 inherit; null when the route has no queues of the broker"]
@@ -38,8 +38,8 @@ class TopicRoute(Struct, frozen=True, rename="camel"):
     is_static: Annotated[bool, "it is a static (logical) topic"]
     seen: Annotated[Seen, "where and when"]
     brokers: Annotated[tuple[RouteBroker, ...], "by name"]
-    writable_queues: Annotated[tuple[QueueName, ...], "what producers pick from, in their order"]
-    readable_queues: Annotated[tuple[QueueName, ...], "what consumers share out, in their order"]
+    writable_queues: Annotated[tuple[QueueName, ...], "queues that producers choose from, in their order"]
+    readable_queues: Annotated[tuple[QueueName, ...], "queues that consumers allocate, in their order"]
 
 
 class Routes(Struct, frozen=True):

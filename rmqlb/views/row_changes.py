@@ -1,4 +1,4 @@
-"""The changes of a result since the last look, row by row."""
+"""The changes of a result since it was last shown, row by row."""
 
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal
@@ -16,7 +16,9 @@ class ChangeLine(Struct, frozen=True):
     """A difference from the sample before, a line of `--watch` in a pipe."""
 
     at: Annotated[str, "when it was seen, ISO-8601 in UTC"]
-    change: Annotated[RowChange, "first look, added, changed, removed; stale after a failed look, then fresh"]
+    change: Annotated[
+        RowChange, "first (in the first sample), added, changed, removed; stale after a failed sample, then fresh"
+    ]
     row: Annotated[Row | None, "the row now, as -o jsonl of the command shows it; null when there is none"] = None
     was: Annotated[Row | None, "the row before; null when there was none"] = None
     error: Annotated[Error | None, "why it is stale; null otherwise"] = None

@@ -14,7 +14,7 @@ _MOST_PAIRS = 5
 _GRPC = "gRPC"
 _GRPC_LINES = {
     "cluster": "gRPC: the Proxy picks the queue by the message group, for every SDK (--proxy-mode cluster)",
-    "local": "gRPC: the SDK picks the broker, and the Proxy in it the queue (--proxy-mode local)",
+    "local": "gRPC: the SDK picks the broker, and the broker's Proxy picks the queue (--proxy-mode local)",
 }
 _PAIR = columns_of(SdkPair, "sdk=SDK otherSdk=other_SDK differ differShare=share")
 
@@ -29,7 +29,7 @@ def key_queues_report(found: KeyQueues) -> Report:
     if found.proxy_mode == "cluster" and len(grpc) > 1:
         shown = {each.sdk: each for each in found.sdks if not each.grpc} | {_GRPC: grpc[0]}
     known = {title: sdk for title, sdk in shown.items() if sdk.unknown is None}
-    title, chosen = f"keys that go to different queues, of {len(found.keys)}", f"the {_MOST_PAIRS} largest"
+    title, chosen = f"keys that go to different queues (of {len(found.keys)})", f"the {_MOST_PAIRS} largest"
     differing = section_of("pairs", title, _PAIR, found.pairs, first=_MOST_PAIRS, chosen=chosen)
     moved = (_moved_screen(known),) if found.changes else ()
     facts = (*_change_facts(found, known), *_sdk_facts(found, known))
@@ -48,7 +48,7 @@ def _sdk_facts(found: KeyQueues, known: Shown) -> Iterator[str]:
     elif len(known) == 1:
         sdk = known[names]
         used = counted(sdk.queues_used or 0, "queue")
-        yield f"{where}: {names} uses {used}, at most {counted(sdk.most_keys or 0, 'key')} in one"
+        yield f"{where}: {names} uses {used}, with at most {counted(sdk.most_keys or 0, 'key')} in one"
     elif differ:
         goes = "goes" if differ == 1 else "go"
         yield f"{where}: {differ} {goes} to different queues, depending on the SDK ({names})"

@@ -92,12 +92,9 @@ def _drain_columns(items: Sequence[_Drained]) -> tuple[Column, ...]:
     return (text, *columns_from(keys, "number", path="drain"))
 
 
-def _grouped(one: ConsumerProcess | QueueDrain) -> str | None:
-    return None if one.lag is None else f"{one.lag:,}"
-
-
 def _lag_columns() -> tuple[Column, ...]:
-    return columns_from("lagText=lag lag/hidden", "number", lagText=_grouped)
+    keys = "lagText=lag lag/hidden"
+    return columns_from(keys, "number", lagText=lambda one: None if one.lag is None else f"{one.lag:,}")
 
 
 def lag_waits(lag_at_least: int | None, drain: Drain | None) -> bool:

@@ -18,9 +18,9 @@ _ROOM_OF_MISMATCHES = 8
 _UNKNOWN = ("(not observed)",)
 
 
-def owners_report(result: OwnersReport | OwnersOfGroups, *, explained: bool = False) -> Report:
+def owners_report(result: OwnersReport | OwnersOfGroups) -> Report:
     if isinstance(result, OwnersReport):
-        return _report(result, explained)
+        return _report(result)
     reports, s = result.groups, result.summary
     by_pop = sum(bool(report.pop_topics) for report in reports)
     texts = [*_bad(s.observed_unassigned, s.observed_duplicate_owners, s.queues), *_compared(reports)]
@@ -28,11 +28,11 @@ def owners_report(result: OwnersReport | OwnersOfGroups, *, explained: bool = Fa
         texts.append(_mismatches_of(reports, s))
     if by_pop:
         texts.append(f"{of_all(by_pop, len(reports), 'group')} consume{'s' * (by_pop == 1)} by POP")
-    parts = [(each.group or "", _report(each, explained)) for each in reports]
+    parts = [(each.group or "", _report(each)) for each in reports]
     return of_groups(parts, [f"{counted(len(reports), 'group')}: {'; '.join(texts)}"], result, _groups(reports))
 
 
-def _report(report: OwnersReport, explained: bool) -> Report:
+def _report(report: OwnersReport) -> Report:
     """A line per consumer, or per strategy if several are compared and no owner is observed."""
     rows: list[tuple[Mapping[str, str], Struct]] = [({}, queue) for queue in report.queues if report.strategies]
     sections: list[Section] = []
@@ -41,13 +41,14 @@ def _report(report: OwnersReport, explained: bool) -> Report:
     more = "-o json has everything"
     if report.strategies:
         compared = not report.observed_queues and len(report.strategies) > 1
-        tables += [_queues(report), *([_reasons(report)] if explained else []), _consumers(report), _summary(report)]
+        reasons = _reasons(report)
+        tables += [_queues(report), *([reasons] if reasons.rows else []), _consumers(report), _summary(report)]
         on_screen = ("summary", "reasons") if compared else ("reasons",)
         sections += [] if compared else [_owners(report), *_mismatches(report)]
         sections += [each if each.name in on_screen else replace(each, audience="scripts") for each in tables]
         bad = report.group is not None and report.observed_queues and grave(report) in (ERROR, WARNING)
         why = f"rmqlb diagnose -g {report.group} shows why; " if bad else ""
-        more = f"{why}--all lists every queue under each strategy, --explain how a strategy decides, {more}"
+        more = f"{why}--all lists every queue under each strategy, --explain shows how a strategy decides, {more}"
     if report.pop_topics:
         popped = [(topic.topic, queue) for topic in report.pop_topics for queue in topic.queues or ()]
         columns = (*QUEUE_COLUMNS, Column("consumers that may read it", "consumers", "clients"))
@@ -222,7 +223,7 @@ def _pop_verdict(report: OwnersReport) -> Iterator[str]:
         likely = "probably " if report.hidden == "likely" else ""
         yield f"its consumers are {likely}behind a Proxy, not visible here; {lag}"
         return
-    yield f"{'behind a Proxy' if report.by_proxy else 'consumes by POP'}, no consumer owns a queue"
+    yield f"{'behind a Proxy' if report.by_proxy else 'consumes by POP'}, so no consumer owns a queue"
     topics = report.pop_topics
     queues = [queue for topic in topics for queue in topic.queues or ()]
     silent = [topic.topic for topic in topics if topic.queues is None]

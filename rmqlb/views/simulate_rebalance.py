@@ -6,29 +6,15 @@ The first line is the verdict, problems first; bounds are called bounds, and unk
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
-from math import inf
 from operator import attrgetter
 
 from msgspec.structs import replace
 
+from rmqlb.model import simulate_rebalance as model
 from rmqlb.model.group_scenario import CONSUME_FROM_LAST_OFFSET, TIMER_NAMES, Timers
 from rmqlb.model.message_queue import sort_client_ids
 from rmqlb.model.result import counted, messages, named, of_all
-from rmqlb.model.simulate_rebalance import (
-    FigureSpread,
-    GroupFigures,
-    GroupTrials,
-    Interval,
-    LagCurve,
-    LagOverTime,
-    OfQueue,
-    OwnerState,
-    QueueTimeline,
-    RebalanceResult,
-    SimulatedEvent,
-    Takeover,
-    timers_in_ms,
-)
+from rmqlb.model.simulate_rebalance import GroupFigures, RebalanceResult
 from rmqlb.model.simulate_rebalance_of_groups import RebalanceResults, SimulationsSummary
 from rmqlb.model.simulate_send import SendResult
 from rmqlb.views.columns import NOT_THERE, QUEUE_COLUMNS, Cell, Column, columns_from, columns_of, rows_of
@@ -43,12 +29,17 @@ _MOST_IN_LEAD = 2  # events that the first line names
 _MOST_WINDOWS, _MOST_EVENTS, _MOST_CONSUMERS, _MOST_QUEUES, _MOST_STEPS, _MOST_PRODUCERS = 30, 20, 40, 40, 200, 20
 _MOST_LAGS = 10
 
-_TITLES = {"convergence_ms": "converged after", "unread_ms": "longest unread", "redelivered": "redelivered, at most"}
+_TITLES = {
+    "convergence_ms": "converged after",
+    "unread_ms": "longest unread",
+    "redelivered": "redelivered, at most",
+    "lag_gone_ms": "lag gone after",
+}
 FIGURES = tuple(
     (_TITLES.get(name) or name.removesuffix("_ms").replace("_", " "), name, key)
     for name, key in zip(GroupFigures.__struct_fields__, GroupFigures.__struct_encode_fields__, strict=True)
 )
-_UNSHOWN = {"convergence_ms": "not converged", "redelivered": "unknown"}
+_ENDLESS = {"peak_lag": "grows", "lag_gone_ms": "never"}
 
 
 def rebalance_report(found: RebalanceResult | RebalanceResults) -> Report:
@@ -104,7 +95,7 @@ def group_facts(found: RebalanceResult) -> tuple[str, ...]:
     return headline, f"  {BETWEEN.join(second)}", *(f"  {line}" for line in _over_trials(found))
 
 
-def _event_texts(events: Iterable[SimulatedEvent]) -> str:
+def _event_texts(events: Iterable[model.SimulatedEvent]) -> str:
     texts: dict[str, None] = {}
     for event in events:
         plain = f"{event.kind} {event.subject}"
@@ -115,7 +106,7 @@ def _event_texts(events: Iterable[SimulatedEvent]) -> str:
 def _converged(found: RebalanceResult) -> str:
     convergence_ms, events = found.figures.convergence_ms, found.events
     is_one = len({(event.text, event.at_ms) for event in events}) == 1
-    last = "the start" if not events else "it" if is_one else "the last event"
+    last = "the start" if not events else "the event" if is_one else "the last event"
     if convergence_ms is None:
         lasted = about(found.end_ms - (events[-1].at_ms if events else 0))
         return f"not converged {lasted} after {last}, when the simulation ends"
@@ -211,7 +202,7 @@ def _settings(found: RebalanceResult) -> Iterator[str]:
         more = "" if found.scenario.consume_ms else " (add --set consume-time=TIME for lag)"
         parts.append(f"rates: {rate_source(found.rates)}{more}")
     yield "; ".join(parts)
-    usual, given = timers_in_ms(Timers()), []
+    usual, given = model.timers_in_ms(Timers()), []
     for name, field in zip(TIMER_NAMES, usual.__struct_fields__, strict=True):
         values = (getattr(timers, field) for timers in (s.timers, usual))
         own, default = ("the default of the client version" if ms is None else duration(ms) for ms in values)
@@ -221,7 +212,7 @@ def _settings(found: RebalanceResult) -> Iterator[str]:
         yield f"timers: {', '.join(given)}"
 
 
-def _lags(found: LagOverTime) -> Section:
+def _lags(found: model.LagOverTime) -> Section:
     columns = columns_from(
         "atStart=at_the_start peak peakMs=at:ms@lag.peak.at_ms goneMs=gone_at:ms@lag.gone_ms "
         "growthPerSecond=grows_by@lag.growth_per_second",
@@ -230,18 +221,14 @@ def _lags(found: LagOverTime) -> Section:
         atStart=lambda each: round(each.lag.points[0].messages),
         peak=lambda each: each.lag.peak and round(each.lag.peak.messages),
     )
-    brief = worst([_lag_badness(each.lag) for each in found.queues], _MOST_LAGS)
+    brief = worst([each.lag.lasts_ms for each in found.queues], _MOST_LAGS)
     return section_of("lag", "lag by queue", (*QUEUE_COLUMNS, *columns), found.queues, heads=3, brief=brief)
 
 
-def _lag_badness(lag: LagCurve) -> float:
-    return inf if lag.gone_ms is None else lag.gone_ms if lag.peak is not None and lag.peak.messages else 0.0
-
-
-class Window(OfQueue, frozen=True):
+class Window(model.OfQueue, frozen=True):
     """A span of time in which a queue is unassigned, has duplicate owners, or is in an outage."""
 
-    state: OwnerState
+    state: model.OwnerState
     from_ms: float
     to_ms: float
     owners: tuple[str, ...]  # all owners of the queue within the span, sorted
@@ -249,7 +236,7 @@ class Window(OfQueue, frozen=True):
     owners_after: Cell
 
 
-def _windows_of(one: QueueTimeline, bad: tuple[str, ...]) -> Iterator[Window]:
+def _windows_of(one: model.QueueTimeline, bad: tuple[str, ...]) -> Iterator[Window]:
     stretches = [tuple(stretch) for _, stretch in groupby(one.intervals, key=attrgetter("state"))]
     for before, stretch, after in zip(((), *stretches), stretches, (*stretches[1:], ()), strict=False):
         first, last = stretch[0], stretch[-1]
@@ -278,12 +265,12 @@ def _windows(found: RebalanceResult) -> Section:
     return section_of("windows", title, columns, windows, heads=3, brief=brief, chosen=longest, audience="scripts")
 
 
-def _length(span: Interval | Window) -> float:
+def _length(span: model.Interval | Window) -> float:
     length = round((span.to_ms - span.from_ms) * 1000)
     return length // 1000 if length % 1000 == 0 else length / 1000
 
 
-def _owners(interval: Interval | None) -> Cell:
+def _owners(interval: model.Interval | None) -> Cell:
     """A dash if the simulation begins or ends there, or the queue is gone."""
     return NOT_THERE if interval is None or (interval.state == "gone" and not interval.owners) else interval.owners
 
@@ -296,7 +283,7 @@ def _queues(found: RebalanceResult) -> Section:
         *QUEUE_COLUMNS,
         Column("before", "ownersAtStart", "clients", of=lambda one: _owners(next(iter(one.intervals), None))),
         Column("after", "ownersAtEnd", "clients", of=lambda one: _owners(next(reversed(one.intervals), None))),
-        *columns_of(QueueTimeline, f"{lengths} unreadMs=unread_for", hidden=outage),
+        *columns_of(model.QueueTimeline, f"{lengths} unreadMs=unread_for", hidden=outage),
         Column("taken", "taken", "number", of=lambda one: len(one.takeovers)),
         Column("redelivered, at most", "redelivered", "number"),
     )
@@ -310,7 +297,7 @@ def _takeovers(found: RebalanceResult) -> Section:
     columns = (
         *QUEUE_COLUMNS,
         Column("taken by", "clientId", "clients"),
-        *columns_of(Takeover, "atMs=at readsFromMs=reads_from unreadMs=unread_for"),
+        *columns_of(model.Takeover, "atMs=at readsFromMs=reads_from unreadMs=unread_for"),
         Column("starts at", "startRule"),
         Column("offset", "startOffset", "number", shown=any(one.start_offset is not None for one in takeovers)),
         Column("redelivered, the last", "redeliveredMs", "ms"),
@@ -325,7 +312,7 @@ def _takeovers(found: RebalanceResult) -> Section:
 
 def _intervals(found: RebalanceResult) -> Section:
     columns = (
-        *columns_of(Interval, "fromMs=from toMs=to"),
+        *columns_of(model.Interval, "fromMs=from toMs=to"),
         Column("for", "lengthMs", "ms", of=_length),
         *columns_from("state owners:clients"),
     )
@@ -384,11 +371,11 @@ def _figures(found: RebalanceResult) -> Section:
     """CSV has each figure as a text and as a number."""
     columns = columns_from("figure= shown=value name/hidden value:number/hidden")
     values = ((title, field, key, getattr(found.figures, field)) for title, field, key in FIGURES)
-    rows = tuple((title, _shown_figure(field, value), key, value) for title, field, key, value in values)
+    rows = tuple((title, _figure_text(field, _figure(found, field)), key, value) for title, field, key, value in values)
     return Section("summary", "summary", columns, rows, named_only=found.trials is not None, audience="scripts")
 
 
-def _trials(trials: GroupTrials, *, screen: bool) -> Section:
+def _trials(trials: model.GroupTrials, *, screen: bool) -> Section:
     """CSV has numbers next to the texts, a screen only figures that are not 0 in all trials."""
     texts = ("p50", "p95", "max")
     columns = (
@@ -400,16 +387,22 @@ def _trials(trials: GroupTrials, *, screen: bool) -> Section:
     failed, rows = trials.trials - trials.converged, list[tuple[Cell, ...]]()
     title = f"{trials.trials} trials" + (f", {failed} of which did not converge" if failed else "")
     for name, field, key in FIGURES:
-        spread: FigureSpread | None = getattr(trials.figures, field)
+        spread: model.FigureSpread | None = getattr(trials.figures, field)
         if spread is not None and (spread.max or not screen):
             values = (spread.p50, spread.p95, spread.max)
-            rows.append((name, *(_shown_figure(field, each) for each in values), spread.max_trial, key, *values))
+            rows.append((name, *(_figure_text(field, each) for each in values), spread.max_trial, key, *values))
     return Section("trials", title, columns, tuple(rows), heads=1, audience="screen" if screen else "scripts")
 
 
-def _shown_figure(field: str, value: float | None) -> str:
-    if value is None:
-        return _UNSHOWN[field]
+def _figure(found: RebalanceResult, field: str) -> Cell:
+    """A figure; one of a lag without end is a word."""
+    value: float | None = getattr(found.figures, field)
+    return _ENDLESS.get(field) if value is None and found.lag is not None else value
+
+
+def _figure_text(field: str, value: Cell) -> str:
+    if not isinstance(value, int | float):
+        return str(value or ("not converged" if field == "convergence_ms" else "unknown"))
     return duration(value) if field.endswith("_ms") else number(value)
 
 
@@ -464,10 +457,14 @@ def _overview(groups: Sequence[RebalanceResult]) -> Section:
     figures = columns_of(
         GroupFigures,
         "queuesWithOutage=in_outage longestOutageMs=outage longestGapMs=gap longestOverlapMs=overlap "
-        "unreadMs=waits_up_to redelivered=redelivered,_at_most convergenceMs=converged",
+        "unreadMs=waits_up_to redelivered=redelivered,_at_most convergenceMs=converged "
+        "peakLag=peak_lag lagGoneMs=lag_gone_after",
         path="figures",
+        hidden=() if any(each.lag for each in groups) else ("peakLag", "lagGoneMs"),
+        peakLag=lambda each: _figure(each, "peak_lag"),
+        lagGoneMs=lambda each: _figure(each, "lag_gone_ms"),
     )
-    folds = {"unreadMs": 2, "redelivered": 3, "convergenceMs": 1}
+    folds = {"unreadMs": 2, "redelivered": 3, "convergenceMs": 1, "peakLag": 2, "lagGoneMs": 1}
     columns = (
         *columns_from("status=:sign@gravity group queues:number", queues=lambda each: len(each.queues)),
         *(replace(column, fold=folds.get(column.key, 0)) for column in figures),

@@ -2,19 +2,10 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
+from rmqlb.model import simulate_receive as model
 from rmqlb.model.result import ERROR, WARNING, counted, messages
-from rmqlb.model.simulate_receive import (
-    BrokerReceives,
-    CrashReceived,
-    FailureReceived,
-    Quantile,
-    QueueWaits,
-    ReceivedMessage,
-    ReceiveReport,
-    TargetWait,
-    WaitTimes,
-)
-from rmqlb.views.columns import Cell, Column, columns_from, columns_of, rows_of
+from rmqlb.model.simulate_receive import ReceiveReport
+from rmqlb.views.columns import Cell, Column, columns_of, rows_of
 from rmqlb.views.numbers import about, duration, number
 from rmqlb.views.report import Report, Section, section_of
 
@@ -26,16 +17,15 @@ _TOTALS = (
 )
 _TITLES = {"further": "further arrivals", "dead_lettered": "dead letters", "left": "left at the end"}
 _BROKERS = "brokerName=broker queues receives share empty failed messages longestUnpolledMs=longest_without_a_receive"
-_FAILURES = (
-    *columns_from("brokerName=broker kind"),
-    *columns_of(FailureReceived, "fromMs=from toMs=to failed=failed_receives lastFailedMs=the_last"),
-    *columns_of(FailureReceived, "receivedAgainMs=received_from_again longestWaitMs=longest_wait_on_it left"),
+_FAILURES = columns_of(
+    model.FailureReceived,
+    "brokerName=broker kind:text fromMs=from toMs=to failed=failed_receives lastFailedMs=the_last "
+    "receivedAgainMs=received_from_again longestWaitMs=longest_wait_on_it left",
 )
-_CRASHES = (
-    *columns_of(CrashReceived, "consumer atMs=dies_at unacknowledged=not_acknowledged again=received_again"),
-    Column("p50 after", "p50Ms", "ms", of=lambda crash: crash.after and crash.after.p50_ms),
-    Column("max after", "maxMs", "ms", of=lambda crash: crash.after and crash.after.max_ms),
-    *columns_of(CrashReceived, "againEarliestMs=ready_at_the_earliest againLatestMs=at_the_latest"),
+_CRASHES = columns_of(
+    model.CrashReceived,
+    "consumer atMs=dies_at unacknowledged=not_acknowledged again=received_again p50Ms=p50_after:ms@after.p50_ms "
+    "maxMs=max_after:ms@after.max_ms againEarliestMs=ready_at_the_earliest againLatestMs=at_the_latest",
 )
 _QUEUES = "brokerName=broker queueId=queue messages meanMs=mean p95Ms=p95 maxMs=max"
 _MESSAGES = (
@@ -50,15 +40,15 @@ def receive_report(report: ReceiveReport) -> Report:
 
 def _sections(report: ReceiveReport) -> Iterator[Section]:
     yield _waits(report)
-    failed = () if report.failures else ("failed",)
-    yield section_of("brokers", "brokers", columns_of(BrokerReceives, _BROKERS, hidden=failed), report.brokers, heads=1)
+    columns = columns_of(model.BrokerReceives, _BROKERS, hidden=() if report.failures else ("failed",))
+    yield section_of("brokers", "brokers", columns, report.brokers, heads=1)
     if report.failures:
         yield section_of("failures", "failing brokers", _FAILURES, report.failures, heads=1)
     if report.crashes:
         yield section_of("crashes", "crashed consumers", _CRASHES, report.crashes, heads=1)
-    columns, title = columns_of(Quantile, "percent=messages,_% waitMs=wait_up_to"), "distribution of waits"
+    columns, title = columns_of(model.Quantile, "percent=messages,_% waitMs=wait_up_to"), "distribution of waits"
     yield section_of("quantiles", title, columns, report.quantiles, named_only=True)
-    columns, title = columns_of(QueueWaits, _QUEUES), "message waits in each queue"
+    columns, title = columns_of(model.QueueWaits, _QUEUES), "message waits in each queue"
     yield section_of("queues", title, columns, report.queue_waits, heads=2, named_only=True)
     forms, totals = report.closed_forms, report.totals
     times: tuple[tuple[Cell, ...], ...] = (
@@ -75,14 +65,14 @@ def _sections(report: ReceiveReport) -> Iterator[Section]:
     if report.messages is not None:
         shown = {"consumer": report.scenario.consumers > 1, "deliveries": bool(totals.redelivered)}
         hidden = [key for key, is_shown in shown.items() if not is_shown]
-        columns = columns_of(ReceivedMessage, _MESSAGES, hidden=hidden)
+        columns = columns_of(model.ReceivedMessage, _MESSAGES, hidden=hidden)
         yield section_of("messages", "messages", columns, report.messages, heads=1)
 
 
 def _waits(report: ReceiveReport) -> Section:
     columns = tuple(
         replace(column, fold=int(column.title in ("p99", "mean")))
-        for column in columns_of(WaitTimes, "messages p50Ms=p50 p95Ms=p95 p99Ms=p99 maxMs=max meanMs=mean")
+        for column in columns_of(model.WaitTimes, "messages p50Ms=p50 p95Ms=p95 p99Ms=p99 maxMs=max meanMs=mean")
     )
     times = {
         "until received": report.wait,
@@ -124,7 +114,7 @@ def _settings(report: ReceiveReport) -> tuple[str, ...]:
         order = f", {s.priority_factor}% of receives by priority"
     consume = f", {duration(s.consume_ms)} per message" if s.consume_ms else ""
     if s.rate_per_second is None:
-        rate = "messages rare enough to find all receives idle"
+        rate = "messages so rare that each finds all receives waiting"
     else:
         rate = f"{number(s.rate_per_second)} messages per second"
     lasting = "" if s.duration_ms is None else f" for {duration(s.duration_ms)}"
@@ -147,7 +137,7 @@ def _who(report: ReceiveReport) -> str:
     return f"{counted(s.consumers, _CLIENTS[s.client])} at {brokers}"
 
 
-def _wait(wait: WaitTimes | None) -> str:
+def _wait(wait: model.WaitTimes | None) -> str:
     if wait is None:
         return "no message is received"
     return f"a message waits up to {about(wait.max_ms)} (p50 {about(wait.p50_ms)}, p95 {about(wait.p95_ms)})"
@@ -161,7 +151,7 @@ def _left(report: ReceiveReport) -> Iterator[str]:
         yield f"{messages(totals.dead_lettered)} to the dead-letter queue"
 
 
-def _target(target: TargetWait) -> str:
+def _target(target: model.TargetWait) -> str:
     within = duration(target.wait_ms)
     if target.receives is None:
         return f"no number of receives up to 1000 keeps every wait within {within}"
@@ -173,12 +163,11 @@ def _more(report: ReceiveReport) -> Iterator[str]:
     target, trials, forms = report.target, report.trials, report.closed_forms
     if target is not None and target.simulated and target.rare is not None and target.rare != target.receives:
         yield (
-            f"at these rates, by {target.trials} simulations per number; "
-            f"when messages are rare, {target.rare} are needed"
+            f"at these rates, by {target.trials} simulations per number; if messages are rare, {target.rare} are needed"
         )
     healthy = not report.failures and not report.crashes
     if healthy and report.scenario.client == "simple" and report.scenario.rate_per_second and forms.unpolled_ms:
-        yield f"at any rate, a broker has no receive for at most {about(forms.unpolled_ms)}"
+        yield f"at any rate, the longest time without a receive at a broker is {about(forms.unpolled_ms)}"
     if trials is not None and trials.wait is not None:
         wait = trials.wait
         spread = f"{about(trials.lowest_p95_ms or 0)} to {about(trials.highest_p95_ms or 0)}"
@@ -190,7 +179,7 @@ def _more(report: ReceiveReport) -> Iterator[str]:
         yield f"{messages(report.totals.not_stored)} not stored while their broker fails: producers send them elsewhere"
 
 
-def _failure(failure: FailureReceived) -> str:
+def _failure(failure: model.FailureReceived) -> str:
     until = "on" if failure.to_ms is None else f"to {duration(failure.to_ms)}"
     text = f"{failure.broker_name} {failure.kind} from {duration(failure.from_ms)} {until}: "
     text += f"{counted(failure.failed, 'receive')} failed"
@@ -207,7 +196,7 @@ def _failure(failure: FailureReceived) -> str:
     return text
 
 
-def _crash(crash: CrashReceived) -> str:
+def _crash(crash: model.CrashReceived) -> str:
     text = f"consumer {crash.consumer} dies at {duration(crash.at_ms)}: "
     if not crash.unacknowledged:
         return text + "it has acknowledged every message"

@@ -400,9 +400,9 @@ def _sdk_facts(sdks: Sequence[model.OtherProducer]) -> Iterator[str]:
         never = [each for each in by_loss if _never_left(each.failures[place])]
         late = [each for each in by_loss if each not in never and each.totals.lost and each.failures[place].failed]
         if never:
-            yield f"never leave {failure.broker_name}: {', '.join(map(_with_loss, never))}"
+            yield f"SDKs that never leave {failure.broker_name}: {', '.join(map(_with_loss, never))}"
         if late:
-            yield f"leave {failure.broker_name} after messages are lost: {', '.join(map(_with_loss, late))}"
+            yield f"SDKs that lose messages before they leave {failure.broker_name}: {', '.join(map(_with_loss, late))}"
         if not never and any(each.failures[place].failed for each in sdks):
             yield f"producers of every SDK leave {failure.broker_name}"
 

@@ -29,10 +29,10 @@ def size_report(result: GroupSize | SizesOfGroups) -> Report:
     sizes, s = result.groups, result.summary
     unknown = s.groups - s.unsatisfied_now - s.satisfied_now
     counts = {"outside the limits": s.unsatisfied_now, "within": s.satisfied_now, "unknown": unknown}
-    none = f"; no size fits {counted(s.without_answer, 'group')}" if s.without_answer else ""
+    none = f"; no size is within the limits for {counted(s.without_answer, 'group')}" if s.without_answer else ""
     text = f"{counted(s.groups, 'group')} now: {', '.join(f'{n} {what}' for what, n in counts.items() if n)}{none}"
     if any(map(_is_open, sizes)):
-        text += "; give --rate and --consume-time for load"
+        text += "; for load, pass --rate and --consume-time"
     parts = [(size.group or "", _report(size)) for size in sizes]
     return of_groups(parts, [text, f"  {BETWEEN.join(_limits_text(sizes[0].limits))}"], result, _groups(sizes))
 
@@ -144,7 +144,7 @@ def _work(size: GroupSize) -> Iterator[str]:
     if size.threads is None or not times:
         return
     took = duration(times[0]) if len(times) == 1 else f"{duration(times[0])} to {duration(times[-1])}"
-    threads = f"{counted(size.threads, 'consume thread')} per consumer"
+    threads = f"{counted(size.threads, 'consume thread')} per consumer{', as reported' * size.threads_reported}"
     one = " (an orderly group uses 1 per queue)" if size.orderly else ""
     source = "" if size.rates is None else f" ({rate_source(size.rates)})"
     yield f"work: {number(sum(rates))} messages per second{source}, {took} each, {threads}{one}"
@@ -167,7 +167,11 @@ def _backlog(size: GroupSize, backlog: SizedBacklog) -> Iterator[str]:
         alone = "never drains" if backlog.alone_ms is None else f"takes {duration(backlog.alone_ms)}"
         is_hot = backlog.inflow_over_mean >= _HOT
         hot = f", which gets {number(backlog.inflow_over_mean)} times the mean of its topic," if is_hot else ""
-        remedy = "neither more consumers nor queues help a hot key" if hot else "more queues help, consumers do not"
+        remedy = (
+            "neither more consumers nor more queues help with a hot key"
+            if hot
+            else "more queues help, more consumers do not"
+        )
         yield f"{queue_ranges([backlog.slowest_queue])}{hot} {alone} with a consumer of its own: {remedy}"
 
 
@@ -180,11 +184,13 @@ def _headline(size: GroupSize) -> str:
         why = "; ".join(_reasons(best, size))
         if len(size.curve) == 1:
             return f"{group}: {_named(size, best)} {are(best.consumers)} not within the limits: {why}"
-        return f"{group}{has}: none of {tried} consumers is within the limits; nearest {_named(size, best)}: {why}"
+        return (
+            f"{group}{has}: none of the sizes {tried} is within the limits; the nearest is {_named(size, best)}: {why}"
+        )
     if _is_open(size):
         allowed = size.replica_counts.allowed
         either = f"any of {_ranges(allowed)}" if len(allowed) > 1 else counted(best.consumers, "consumer")
-        return f"{group}{has}: balanced with {either}{_setting(size)}; give --rate and --consume-time for load"
+        return f"{group}{has}: balanced with {either}{_setting(size)}; for load, pass --rate and --consume-time"
     return f"{group}{has}{',' * bool(has)} needs {_named(size, best)}{_why_no_fewer(size)}"
 
 
@@ -215,7 +221,7 @@ def _limits_text(limits: SizeLimits) -> list[str]:
         limits.no_idle and "no idle consumer",
         used is not None and f"utilisation at most {percent(used)}",
         limits.catch_up_ms is not None and f"backlog of the outage gone in {duration(limits.catch_up_ms)}",
-        limits.drain_in_ms is not None and f"lag now gone in {duration(limits.drain_in_ms)}",
+        limits.drain_in_ms is not None and f"current lag gone in {duration(limits.drain_in_ms)}",
         lost and f"also with up to {counted(lost, 'consumer')} lost",
         limits.survive_host and "also with any host lost",
         limits.survive_broker and "also with any broker lost",
@@ -297,14 +303,14 @@ def _after(loss: AfterLoss | None, size: GroupSize) -> str:
     left = [_broken(limit, loss, size.limits) for limit in broken]
     if not left:
         left = ["no queue is left" if loss.lost_broker is not None else "no consumer is left"]
-    return f"with {lost} lost {' and '.join(left)}"
+    return f"with {lost} lost, {' and '.join(left)}"
 
 
 def _for_autoscalers(size: GroupSize) -> Iterator[str]:
     counts = size.replica_counts
     looked = f"{size.curve[0].consumers}–{size.curve[-1].consumers}"
     if counts.min is not None and len(size.curve) > 1:
-        yield f"replica counts within the limits: {_ranges(counts.allowed)} (tried {looked})"
+        yield f"consumer counts within the limits: {_ranges(counts.allowed)} (tried {looked})"
     if (now := size.now) is not None and now.satisfied:
         yield f"{counted(now.consumers, 'consumer')} now"
 
@@ -320,7 +326,7 @@ def _certainty(size: GroupSize) -> Iterator[str]:
     else:
         yield f"holds for each of {size.trials} sets of client IDs tried"
     if size.mixed_subscriptions:
-        yield "consumers subscribe to different topics: present ones keep their topics, new ones read all topics"
+        yield "consumers subscribe to different topics: current consumers keep their topics, new ones read all topics"
     if size.losses != "counted":
         first = next(point for point in size.curve if point.after_loss is not None and not point.after_loss.exact)
         yield f"from {counted(first.consumers, 'consumer')} on, losses were sampled: a worse loss may exist"
@@ -352,7 +358,7 @@ def _chart(size: GroupSize, length: int) -> Section:
         rows.append((label, f"{_EDGE}{''.join(cells)}{_EDGE}"))
     rows.append(("consumers", f"{_EDGE}{_ruler([point.consumers for point in columns], wide)}{_EDGE}"))
     is_seen = limit is not None and any(_LIMIT in str(shown) for _, shown in rows[:-1])
-    legend = [f"{_GOOD} = satisfies all", f"{_BAD} = does not", *([f"{_LIMIT} = {limit:g}"] if is_seen else [])]
+    legend = [f"{_GOOD} = within all limits", f"{_BAD} = not", *([f"{_LIMIT} = {limit:g}"] if is_seen else [])]
     each_column = f", best of {step} sizes per column" if step > 1 else ""
     title = f"imbalance by number of consumers{each_column}"
     shown = (Column("imbalance", "label"), Column(", ".join(legend), "strip", "strip"))

@@ -47,7 +47,7 @@ def sweep_report(sweep: model.FailureSweep) -> Report:
 def _facts(sweep: model.FailureSweep) -> Iterator[str]:
     c = sweep.cases
     if sweep.nothing_judged:
-        yield "nothing could be judged: data is missing for all topics and all groups with shared queues"
+        yield "nothing could be judged: data is missing for all topics and for all groups that share queues"
         yield from _left_out(sweep)
         return
     yield _verdict(sweep)
@@ -85,7 +85,7 @@ def _left_out(sweep: model.FailureSweep) -> Iterator[str]:
         if each.limit is not None:
             limits.setdefault((each.limit, each.why), []).append(each.name)
     for (limit, why), names_ in limits.items():
-        hint = "; --orderly-group GLOB names groups that do" if limit == "withoutLock" else ""
+        hint = "; name such groups with --orderly-group GLOB" if limit == "withoutLock" else ""
         yield f"  {limit} unknown in some cases of {named(names_)}: {why}{hint}"
 
 

@@ -1,14 +1,16 @@
 """The command lines of a file in `tests/data/`: `$ NAME=VALUE command words < file`, what is expected below each.
 
 `{}` is the folder of the files of the test. `= name` begins a file that ends at an empty line, `= name T,U 3` a snapshot of
-group g on topics with 3 queues, whose keys are below, `= name by command` what a command prints. EXAMPLE, LATER, … are files of examples/. `_` alone is an empty
-argument, and `<x*300>` a character so many times.
+group g on topics with 3 queues, whose keys are below, `= name by command` what a command prints, `= name of EXAMPLE` that
+file with other values at the paths below. EXAMPLE, LATER, … are files of examples/. `_` alone is an empty argument, and
+`<x*300>` a character so many times.
 """
 
+import json
 import re
 import shlex
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import yaml
 
@@ -20,6 +22,8 @@ _PATHS = {
     "EXAMPLE": EXAMPLE, "SKEWED": SKEWED, "RECORDING": RECORDING, "POLICY": str(ROOT / "examples" / "policy.yaml"),
     "LATER": str(ROOT / "examples" / "cluster-later.json"), "FOUR_GROUPS": str(ROOT / "examples" / "four-groups.yaml"),
     "FAULTS": str(ROOT / "examples" / "faults.json"),
+    "NIGHT": str(ROOT / "examples" / "fleet" / "cluster=fleet-a" / "date=2026-11-21" / "snapshot.json"),
+    "NIGHT_BEFORE": str(ROOT / "examples" / "fleet" / "cluster=fleet-a" / "date=2026-11-20" / "snapshot.json"),
     "FAULTS_BEFORE": str(ROOT / "examples" / "faults-before.json"),
 }  # fmt: skip
 
@@ -57,8 +61,33 @@ def lines_of(name: str) -> list[Line]:
     return [Line(text, tuple(expected.splitlines())) for text, expected in found]
 
 
+def steps_of(path: str) -> list[str]:
+    """`.a[].b[0]` as `.a`, `[]`, `.b`, `[0]`."""
+    return re.findall(r"\[[-+\d]*\]|\.[^.\[]+", path)
+
+
+def _put(whole: Any, steps: list[str], value: object) -> None:
+    first, *rest = steps
+    if first == "[]":
+        for each in whole:
+            _put(each, rest, value)
+    elif first == "[+]":
+        whole.append(value)
+    else:
+        key = int(first[1:-1]) if first[0] == "[" else first[1:]
+        if rest:
+            _put(whole[key], rest, value)
+        else:
+            whole[key] = value
+
+
 def write_files(name: str, folder: Path) -> None:
     whole_text = _text(name)
+    for file, source, changes in re.findall(r"^= (\S+) of (\S+)\n((?:\..+\n)+)", whole_text, re.MULTILINE):
+        document = json.loads(Path(source).read_text(encoding="utf-8"))
+        for path, value in (change.split(" = ", 1) for change in changes.splitlines()):
+            _put(document, steps_of(path), json.loads(value))
+        (folder / file).write_text(json.dumps(document), encoding="utf-8")
     for file, text in re.findall(r"^= (\S+) by (.+)", whole_text, re.MULTILINE):
         (folder / file).write_text(Line(text, ()).run(folder).stdout, encoding="utf-8")
     for file, topics, number, text in re.findall(r"^= (\S+)(?: (\S+) (\d+))?\n((?:.+\n)+)", whole_text, re.MULTILINE):

@@ -6,7 +6,6 @@
 """
 
 import json
-import re
 from collections.abc import Callable
 from functools import cache
 from itertools import groupby
@@ -17,7 +16,7 @@ import pytest
 
 from tests.support.schemas import must_fit
 
-from .recorded_lines import Line, lines_of, write_files
+from .recorded_lines import Line, lines_of, steps_of, write_files
 from .run import Ran
 
 LINES = lines_of("answers.txt")
@@ -56,7 +55,7 @@ def is_so(fact: str, shown: Callable[..., Ran]) -> bool:
             codes, named = {each["code"] for each in document["findings"]}, {*text.split()}
             return codes >= named if word == "finds" else codes.isdisjoint(named)
         how, _, expected = text.partition(" ")
-        return HOW[how](at(document["data"], re.findall(r"\[-?\d*\]|\.[^.\[]+", word)), json.loads(expected))
+        return HOW[how](at(document["data"], steps_of(word)), json.loads(expected))
     ran = shown()
     if word in ("code", "first"):
         found = str(ran.code) if word == "code" else ran.stdout.partition("\n")[0]

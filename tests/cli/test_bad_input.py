@@ -155,9 +155,9 @@ LIVE = {
     "HTTP 503": Asked((), Replay(faults={"*": giving(b"", 503)}), ENDPOINT, f"{LISTING}: HTTP 503"),
     "HTTP 401": Asked((), Replay(faults={"*": giving(b"", 401)}), ENDPOINT, f"{LISTING}: refused (HTTP 401)"),
     "a reset": Asked((), Replay(faults={"*": reset}), ENDPOINT, f"{LISTING}: the connection broke: "),
-    "silence": Asked(("--source-timeout", "200ms"), Replay(faults={"*": silent}), ENDPOINT, f"{LISTING}: no whole answer within 0.2 s"),
+    "silence": Asked(("--source-timeout", "200ms"), Replay(faults={"*": silent}), ENDPOINT, f"{LISTING}: no complete answer within 0.2 s"),
     "too much": Asked(("--max-size", "100KB"), Replay(faults={"*": endless}), ENDPOINT, f"{LISTING}: larger than 100 KB"),
-    "a login that is not given": Asked((), Replay(login=LOGIN), ENDPOINT, "{} asks for a login"),
+    "a login that is not given": Asked((), Replay(login=LOGIN), ENDPOINT, "{} needs a login"),
     "a user without a password": Asked(("--user", "admin"), Replay(login=LOGIN), USAGE, "no password for admin"),
     "no password file": Asked(
         ("--user", "admin", "--password-file", NOWHERE), Replay(login=LOGIN), USAGE, f"--password-file {NOWHERE}: No such file or directory"

@@ -220,7 +220,7 @@ def test_a_second_value_is_refused_in_one_line_in_every_spelling() -> None:
                 ran = run(*command.path, *values)
                 failed = error_of(ran.stderr)
                 assert (ran.code, ran.stdout, failed.code) == (ExitCode.USAGE, "", "given-twice")
-                assert failed.message == f"{long} takes one value, and is given 2: 1 and 2"
+                assert failed.message == f"{long} takes one value, but got 2: 1 and 2"
     assert {("-s", "--source"), ("-o", "--output"), ("--consumers",), ("--down",), ("--every",)} <= seen
     assert error_of(run("show-route", *["--source", "1"] * 3).stderr).message.endswith("3: 1 and 1 and 1")
 

@@ -2,18 +2,18 @@ import json
 import re
 import shlex
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from rmqlb.cli.check import check
-from rmqlb.cli.common.output_files import snapshot_text
+from rmqlb.cli.common.output_files import snapshot_envelope
 from rmqlb.cli.exit_codes import ExitCode
 from rmqlb.model.policy import GROUP, LIMITS
+from rmqlb.views.formats.machine import as_json
 from rmqlb.views.report import FORMATS as COMMON
-from tests.cli.run import EXAMPLE, ROOT, changed_example, data_of, run
+from tests.cli.run import EXAMPLE, ROOT, data_of, run
 from tests.engine.sweep_failures.clusters import broker, cluster, consumers, route
 from tests.support.mismatches import every_case
 from tests.support.openmetrics import Labels, Metrics, read_metrics
@@ -52,7 +52,7 @@ def test_the_gap_of_a_counterexample_is_simulated_by_its_command(tmp_path: Path)
     source = tmp_path / "c.json"
     groups = [consumers("g", ids, ["T"]), consumers("h", ids[1:], ["T"], "CONSISTENT_HASH")]
     snapshot = cluster(groups, [route("T", brokers, [3, 4])])
-    source.write_text(snapshot_text(snapshot, (), "fetch-routes"))
+    source.write_text(as_json(snapshot_envelope(snapshot)))
     ran = run("sweep-failures", "-s", str(source), "-p", str(policy), "--orderly-group", "h", "-o", "json")
     found = [each for each in json.loads(ran.stdout)["data"]["counterexamples"] if each["gapCommand"] is not None]
     texts = [re.findall(r"'(\S+) [^']*'", each["gapCommand"]) for each in found]
@@ -62,92 +62,6 @@ def test_the_gap_of_a_counterexample_is_simulated_by_its_command(tmp_path: Path)
         figures = json.loads(run(*words, "-o", "json").stdout)["data"]["trials"]["figures"]
         owners_die = "crash" in one["gapCommand"] or "host-loss" in one["gapCommand"]
         assert (figures["longestGapMs"]["max"] > 0) == owners_die, one["gapCommand"]
-
-
-ASKED = ("size-group", "-s", EXAMPLE, "-g", "order-svc")
-
-
-def changed(folder: Path, change: Callable[[Any], None]) -> str:
-    def without_queues(document: Any) -> None:
-        change(document["data"])
-        for each in document["data"]["groups"]:
-            each["queues"] = []
-
-    return changed_example(folder, without_queues)
-
-
-def size(*more: str, of: tuple[str, ...] = ASKED) -> Any:
-    return data_of(*of, *more)
-
-
-def test_a_topic_that_is_lost_with_its_broker_is_found(tmp_path: Path) -> None:
-    def alone(data: Any) -> None:
-        (skewed,) = (each for each in data["topics"] if each["topic"] == "Skewed")
-        del skewed["route"]["queueDatas"][1:]
-
-    limits = ("-g", "order-svc", "--no-idle", "--survive-broker")
-    assert "topic Skewed is on one broker only" in run("size-group", "-s", changed(tmp_path, alone), *limits).stderr
-    assert "one-broker" not in run(*ASKED, *limits[2:]).stderr
-
-
-def unread_topic(tmp_path: Path, group: str) -> tuple[str, ...]:
-    def unread(data: Any) -> None:
-        (events,) = (each for each in data["topics"] if each["topic"] == "OrderEvents")
-        events["route"]["queueDatas"] = [{**each, "readQueueNums": 0} for each in events["route"]["queueDatas"]]
-
-    (place := tmp_path / group).mkdir(exist_ok=True)
-    return "size-group", "-s", changed(place, unread), "-g", group
-
-
-def test_the_rate_of_a_topic_without_read_queues_goes_to_the_queues_that_it_gets(tmp_path: Path) -> None:
-    """100 messages a second of 1 s each, on two topics alike: 100 threads at 80 % are 125, and a consumer has 8."""
-    work = ("--rate", "OrderEvents=50", "--rate", "Skewed=50", "--consume-time", "1s", "--set", "consume-threads=8")
-    sizes = ("--queues-per-broker", "16", "--sizes", "1..40")
-    unread = size(*work, *sizes, of=unread_topic(tmp_path, "order-svc"))
-    assert unread["consumers"] == size(*work, *sizes)["consumers"] == 16
-    topics = {each["topic"]: (each["queues"], each["queuesNow"], each["ratePerSecond"]) for each in unread["topics"]}
-    assert topics == {"OrderEvents": (32, 0, 50.0), "Skewed": (32, 9, 50.0)}
-
-
-def test_a_topic_that_gets_no_queue_brings_no_work(tmp_path: Path) -> None:
-    of = unread_topic(tmp_path, "audit-svc")
-    ran = run(*of, "--rate", "OrderEvents=50", "--consume-time", "1s")
-    assert (ran.code, "no readable queue in OrderEvents" in ran.stderr) == (4, True)
-    assert "--queues-per-broker" in ran.stderr
-    ran = run(*of, "--rate", "50")
-    assert (ran.code, "hint: pass --consume-time 40ms" in ran.stderr) == (4, True)
-    ran = run(*unread_topic(tmp_path, "order-svc"), "--rate", "OrderEvents=50", "--consume-time", "1s")
-    assert (ran.code, "--rate Skewed=R" in ran.stderr) == (4, True)
-
-
-def test_differing_subscriptions_are_those_of_the_plan(tmp_path: Path) -> None:
-    """One consumer of three does not read Skewed: the plan leaves its share unassigned, and so does the size."""
-
-    def mixed(data: Any) -> None:
-        (group,) = (each for each in data["groups"] if each["group"] == "order-svc")
-        (first,) = (each for each in group["reports"] if each["clientId"].endswith("inst0"))
-        first["topics"].remove("Skewed")
-
-    path = changed(tmp_path, mixed)
-    found = size("--sizes", "1..6", of=("size-group", "-s", path, "-g", "order-svc"))
-    ran = run("plan-rebalance", "-s", path, "-g", "order-svc", "--scale-to", "3", "-o", "json")
-    planned = json.loads(ran.stdout)["data"]["summary"]["unassigned"]
-    assert found["curve"][2]["unassigned"] == planned > 0
-    shown = run("size-group", "-s", path, "-g", "order-svc", "--sizes", "1..6", "-o", "plain").stdout
-    assert f"now 3 consumers: {planned} queues unassigned" in shown
-    assert "consumers subscribe to different topics" in shown
-
-
-def test_a_group_without_a_consumer_online_comes_too_late_to_new_queues(tmp_path: Path) -> None:
-    def offline(document: Any) -> None:
-        (group,) = (each for each in document["data"]["groups"] if each["group"] == "audit-svc")
-        group |= {"views": [view | {"connections": []} for view in group["views"]], "consumeFromWhere": None}
-        group["queues"] = [queue | {"lastTimestamp": 0} for queue in group["queues"]]
-
-    line = ("plan-topic", "-s", changed_example(tmp_path, offline), "-t", "OrderEvents", "--queues")
-    late = "no consumer of 1 group is online (audit-svc): one that starts after producers have written"
-    assert late in run(*line, "16").stderr
-    assert "starts-later" not in run(*line, "4").stderr
 
 
 POLICY = str(ROOT / "examples" / "policy.yaml")
@@ -213,7 +127,7 @@ def both(*line: str, code: int = ExitCode.OK) -> tuple[Any, Metrics]:
     ran = {form: run(*line, "-o", form) for form in ("json", "prometheus")}
     assert {each.code for each in ran.values()} == {code}
     found = read_metrics(ran["prometheus"].stdout)
-    return json.loads(ran["json"].stdout), {name.removeprefix("rocketmq_lb_"): own for name, own in found.items()}
+    return json.loads(ran["json"].stdout), {name.removeprefix("rmqlb_"): own for name, own in found.items()}
 
 
 def by(own: dict[Labels, float], *labels: str) -> dict[tuple[str | None, ...], float]:
@@ -248,10 +162,10 @@ def test_what_a_limit_could_not_measure_has_no_value() -> None:
     policy = "rules: [{name: r, groups: 'none-*', limits: {idle: 0}}, {name: s, topics: '*', limits: {minBrokers: 9}}]"
     ran = run("check", "-p", "-", "-s", EXAMPLE, "--today", "2026-11-21", "-o", "prometheus", stdin=policy)
     found = read_metrics(ran.stdout)
-    assert by(found["rocketmq_lb_check_not_passed"], "rule", "verdict")["r", "incomplete"] == 1
-    assert by(found["rocketmq_lb_check_not_passed"], "rule", "cluster").keys() == {("r", None), ("s", "DefaultCluster")}
-    assert by(found["rocketmq_lb_check_value"], "rule").keys() == {("s",)}
-    assert by(found["rocketmq_lb_check_bound"], "rule").keys() == {("s",)}
+    assert by(found["rmqlb_check_not_passed"], "rule", "verdict")["r", "incomplete"] == 1
+    assert by(found["rmqlb_check_not_passed"], "rule", "cluster").keys() == {("r", None), ("s", "DefaultCluster")}
+    assert by(found["rmqlb_check_value"], "rule").keys() == {("s",)}
+    assert by(found["rmqlb_check_bound"], "rule").keys() == {("s",)}
 
 
 def test_a_folder_may_hold_a_file_of_each_command() -> None:

@@ -155,7 +155,7 @@ def test_the_sections_of_a_result_are_those_of_its_command(name: str, monkeypatc
     monkeypatch.setattr("rmqlb.cli.results.SECTIONS", {**SECTIONS, name: (*offered, "no-such-table")})
     monkeypatch.chdir(ROOT)
     ran = run(*shlex.split(BASIC[name]), "--section", "no-such-table", "-q")
-    listed = ran.stderr.splitlines()[-1].removeprefix("hint: there are the sections ").removesuffix(", …").split(", ")
+    listed = ran.stderr.splitlines()[-1].removeprefix("hint: known sections: ").removesuffix(", …").split(", ")
     assert listed
     assert set(listed) <= set(offered)
 

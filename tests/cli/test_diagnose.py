@@ -168,7 +168,7 @@ def test_what_is_not_asked_by_the_deadline_is_unknown(replay: Replay) -> None:
     replay.faults[PROGRESS] = late
     found = live_data(replay, "--samples", "1", "--deadline", "2s")
     assert found["outcome"] == "unknown"
-    assert any("not asked within the 2 s of the deadline" in each["reason"] for each in found["unknown"])
+    assert any("not requested within the 2 s of the deadline" in each["reason"] for each in found["unknown"])
     assert not any(RUNNING in asked for asked in replay.asked)
 
 

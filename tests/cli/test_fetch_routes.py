@@ -90,7 +90,7 @@ def test_all_contexts_are_fetched_though_one_fails(tmp_path: Path, monkeypatch: 
         config.chmod(0o600)
         result = run("fetch-routes", "--all-contexts", "--source-retries", "0", "--to", str(tmp_path / "to"))
     assert result.code == 4
-    assert "error: 1 of 3 contexts not read whole: gone [data]" in result.stderr
+    assert "error: 1 of 3 contexts not read completely: gone [data]" in result.stderr
     written = sorted((tmp_path / "to").glob("cluster=*/date=*/*.json.gz"))
     assert [path.parts[-3] for path in written] == ["cluster=east", "cluster=west"]
     assert json.loads(gzip.decompress(written[0].read_bytes()))["source"]["context"] == "east"

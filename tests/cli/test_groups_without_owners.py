@@ -34,7 +34,7 @@ from tests.support.replay_remoting import (
 GROUP_COMMANDS = ("show-owners", "plan-rebalance --add 1", "simulate-rebalance --event 'crash #0@10s'", "plan-rollout")
 ROUTE, MEMBERS, STATS, RUNNING = 105, 203, 208, 307
 ASSIGNMENT, MODES, POLLING = 400, 402, 200055
-ASK_PROXY = "--proxy HOST:8080, a Proxy's remoting port, lists the consumers behind it (for a file: in fetch-routes)"
+ASK_PROXY = "to list a Proxy's consumers, pass its remoting port, --proxy HOST:8080 (for a file, to fetch-routes)"
 POLICY = 'rules:\n  - {name: r, groups: ["*"], limits: {minConsumers: 1, unassigned: 0}}\n'
 POP_MODES = (
     b'{"messageRequestModeMap":{"PopT":{"pop-svc":{"consumerGroup":"pop-svc","mode":"POP","popShareQueueNum":0,'
@@ -219,8 +219,8 @@ def test_members_that_rebalance_by_themselves_pull_and_no_mode_is_asked_for(pop:
 
 def test_a_group_behind_a_proxy_is_not_called_offline(tmp_path: Path) -> None:
     text = (
-        "brokers list no consumer of group grpc-svc, but 4 receive requests of it wait there: its consumers are "
-        "connected to a Proxy (gRPC); they are not visible here"
+        "brokers list no consumer of group grpc-svc, but 4 receive requests of the group wait there: its consumers are "
+        "connected to a Proxy (gRPC), so they are not visible here"
     )
     for brokers in serving(grpc_group(2)):
         for source in live_and_offline(brokers, "grpc-svc", tmp_path):
@@ -244,7 +244,7 @@ def test_offsets_and_lag_of_a_group_behind_a_proxy_are_shown(tmp_path: Path) -> 
             for option, value in (("--strategy", "AVG"), ("--pop-share", "1")):
                 failed = error_of(run("show-owners", *source, option, value).stderr)
                 assert failed.message == (
-                    f"{option}: no strategy decides who reads a queue of group grpc-svc, because its consumers are "
+                    f"{option}: no strategy decides the owners of queues in group grpc-svc: its consumers are "
                     "behind a Proxy"
                 )
 
@@ -255,7 +255,7 @@ def test_a_group_that_nobody_consumes_says_so_and_not_that_there_is_no_route(com
         ran = run(*command, *at(brokers), "-g", "grpc-svc")
         failed = error_of(ran.stderr)
         assert failed.message == (
-            "no consumer of group grpc-svc is visible, no receive request of it waits at a broker: "
+            "no consumer of group grpc-svc is visible, and no broker holds a receive request of it: "
             "it is offline, or behind a Proxy"
         )
         assert failed.code == "no-consumer-online"
@@ -335,7 +335,7 @@ def test_show_owners_says_who_may_read_what(brokers: tuple[Replay, ...], proxy: 
     assert run("fetch-routes", *live, "-g", "grpc-svc", "--to", path).code == 0
     for source in (live, ["-s", path]):
         assert run("show-owners", *source, "-g", "grpc-svc").stdout.splitlines()[0] == (
-            "grpc-svc, 2 consumers: behind a Proxy, no consumer owns a queue; every consumer may read every queue; "
+            "grpc-svc, 2 consumers: behind a Proxy, so no consumer owns a queue; every consumer may read every queue; "
             "4 queues, lag 0+"
         )
         data = data_of("show-owners", *source, "-g", "grpc-svc")

@@ -134,5 +134,5 @@ def test_the_timeline_stands_below_the_plan() -> None:
     line = ("plan-rebalance", "-s", EXAMPLE, "-g", "order-svc", "--scale-to", "4", "--timeline")
     shown = run(*line, "-o", "table").stdout
     assert shown.index("queues that change") < shown.index("timeline from ") < shown.index("in the timeline: a 192")
-    assert error_of(run(*line, "-o", "yaml").stderr).message == "--timeline is a picture, and -o yaml has none"
+    assert error_of(run(*line, "-o", "yaml").stderr).message == "--timeline draws a picture, which -o yaml cannot show"
     assert error_of(run(*line, "-g", "bill-svc").stderr).code == "which-group"

@@ -50,9 +50,9 @@ def test_two_samples_give_the_rates_that_two_files_give() -> None:
 
 
 def test_a_file_has_one_sample() -> None:
-    with pytest.raises(UsageError, match=r"^--earlier 60s: the source is no running cluster"):
+    with pytest.raises(UsageError, match=r"^--earlier 60s: two samples need a running cluster"):
         sized(reader(FILES[0]), "60s")
-    with pytest.raises(UsageError, match=r"^--set earlier=60s: the source is no running cluster"):
+    with pytest.raises(UsageError, match=r"^--set earlier=60s: two samples need a running cluster"):
         plan_rebalance(reader(FILES[0]), "order-svc", add=[1], rates_since="60s")
     with pytest.raises(UsageError, match=r"^--set earlier=25h: longer than a day"):
         plan_rebalance(reader(FILES[0]), "order-svc", add=[1], rates_since="25h")

@@ -4,64 +4,18 @@ from typing import Any
 
 import pytest
 
-from rmqlb.verbs.strategies import KEYS
-from tests.support.mismatches import every_case
+from .run import EXAMPLE, changed_example, envelope_of, run
 
-from .run import EXAMPLE, changed_example, envelope_of, error_of, run
-
-GROUP = ("-s", EXAMPLE, "--group", "order-svc")
-PLAN = ("plan-rebalance", *GROUP, "--add", "1")
-ON = ("--consumers", "10.0.0.1@1,10.0.0.2@1,10.0.0.3@1")
-
-
-def refused(*line: str) -> tuple[str, str | None, str]:
-    ran = run(*line, "-q")
-    assert (ran.code, ran.stdout) == (2, "")
-    error = error_of(ran.stderr)
-    return error.message, error.hint, error.code
-
-
-def given(*texts: str) -> tuple[str, ...]:
-    return tuple(part for text in texts for part in ("--strategy-option", text))
-
-
-def data_and_findings(*line: str) -> tuple[Any, dict[str, str]]:
-    document = envelope_of(*line)
-    return document["data"], {each["code"]: each["message"] for each in document["findings"]}
-
-
-VALUES = {
-    "virtual-nodes": "3", "idc": "r", "queues": "none.yaml", "inner": "AVG", "broker-zone": "*=z", "client-zone": "*=z",
-    "host": "192.0.2.2", "pin": "T=192.0.2.2",
-}  # fmt: skip
-
-
-@every_case("key", KEYS)
-def test_a_key_that_no_strategy_looks_at_is_refused(key: str) -> None:
-    own = KEYS[key].strategies
-    option = f"--strategy-option {key}={VALUES[key]}"
-    look = f"only {own[0]} looks" if len(own) == 1 else None
-    for line, named in (
-        (("show-owners", *GROUP), "AVG, AVG_BY_CIRCLE, CONSISTENT_HASH"),
-        ((*PLAN, "--strategy", "AVG_BY_CIRCLE"), "AVG_BY_CIRCLE"),
-        (("simulate-rebalance", *GROUP, "--event", "leave #0@9s", "--strategy", "AVG"), "AVG"),
-        (("plan-rollout", *GROUP, "--strategy", "AVG", "--to-strategy", "AVG_BY_CIRCLE"), "AVG, AVG_BY_CIRCLE"),
-    ):
-        if set(own) & set(named.split(", ")):
-            continue
-        message, hint, code = refused(*line, *given(f"{key}={VALUES[key]}"))
-        assert message.startswith(f"{option}: {look or 'only '}")
-        assert message.endswith(f" at it, and the strategy named is {named}")
-        assert (hint, code) == (f"leave it out, or name {own[0]} as the strategy", "strategy-option-unused")
+IDS = "10.0.0.1@1,10.0.0.2@1,10.0.0.3@1"
 
 
 def test_only_the_pinned_topic_goes_to_its_machines() -> None:
-    named = ("--strategy", "PIN", "--strategy", "AVG", *given("pin=Skewed=10.0.0.2,10.0.0.3"))
-    data, findings = data_and_findings("show-owners", *GROUP, *ON, *named)
-    for queue in data["queues"]:
+    named = ("--strategy", "PIN", "--strategy", "AVG", "--strategy-option", "pin=Skewed=10.0.0.2,10.0.0.3")
+    found = envelope_of("show-owners", "-s", EXAMPLE, "-g", "order-svc", "--consumers", IDS, *named)
+    for queue in found["data"]["queues"]:
         pinned, free = queue["owners"]["PIN-AVG"], queue["owners"]["AVG"]
         assert (pinned == free) if queue["topic"] == "OrderEvents" else pinned[0] in ("10.0.0.2@1", "10.0.0.3@1")
-    assert not {"pin-over-all", "pin-no-consumer"} & findings.keys()
+    assert not {"pin-over-all", "pin-no-consumer"} & {each["code"] for each in found["findings"]}
 
 
 FIRST = "192.0.2.2@inst0"

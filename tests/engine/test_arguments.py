@@ -45,10 +45,10 @@ WRONG: list[tuple[str, Callable[[], object], str, str | None]] = [
     ("a zone that is a number", lambda: rmqlb.allocate("MACHINE_ROOM_NEARBY", queues(2), ["x"], broker_zones=len), "the zone of 'broker-a' is 8: text", None),  # type: ignore[arg-type]
     ("text for a set", sends(exclude="a"), "SendScenario.exclude is 'a': a set of text is needed", None),
     ("a mode", sends(mode="snyc"), "mode is 'snyc': one of sync, async, oneway", "did you mean sync"),
-    ("a moment of nothing", failing(REFUSED, rmqlb.Moment()), r"failures\[0\].start is a time or the number", None),
+    ("a moment of nothing", failing(REFUSED, rmqlb.Moment()), r"failures\[0\].start is either a time or a message", None),
     ("an end before the start", failing(REFUSED, rmqlb.Moment(us=5), rmqlb.Moment(us=5)), r"failures\[0\] ends before", None),
-    ("a status", failing(rmqlb.Reaction("status", "FLUSH_DISK", 10)), "name is 'FLUSH_DISK': one of", "FLUSH_DISK_TIMEOUT"),
-    ("a selector's queue", sends(selector=Selector("queue")), "a selector of kind queue needs a queue", None),
+    ("a status", failing(rmqlb.Reaction("status", "FLUSH_DISK", 10)), "name is 'FLUSH_DISK': expected one of", "FLUSH_DISK_TIMEOUT"),
+    ("a selector's queue", sends(selector=Selector("queue")), "only a selector of kind queue takes a queue", None),
     ("a scenario of None", lambda: rmqlb.simulate_send(AB, None), "SendScenario is None: SendScenario is needed", None),  # type: ignore[arg-type]
     ("a route of text", lambda: rmqlb.simulate_send("T", rmqlb.SendScenario()), "TopicRouteData is 'T'", None),  # type: ignore[arg-type]
     ("one trial", lambda: rmqlb.simulate_trials(AB, rmqlb.SendScenario(), 1), "trials is 1: a number from 2 to 10000000", None),

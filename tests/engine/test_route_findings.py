@@ -59,7 +59,7 @@ def test_name_servers_that_do_not_agree_are_a_finding() -> None:
     sighting = RouteSighting(route(a=4, b=4), Seen("NameServer x"), (other,))
     views = "NameServer x: 8 readable queues, NameServer y: 4 readable queues"
     assert [(f.code, f.message) for f in sighting_findings(sighting)] == [
-        ("routes-differ", f"NameServers give different routes of topic T ({views})")
+        ("routes-differ", f"NameServers have different routes of topic T ({views})")
     ]
     assert list(sighting_findings(other)) == []
 

@@ -229,9 +229,9 @@ HOLD_MB = 200
 SNAPSHOT = b'{"schema":"rmqlb/snapshot","formatVersion":"1.0","data":{'
 TOO_LARGE = "larger than 64 MB"
 TOO_MANY = "more than 2097152 values"
-HALF = "larger than 32 MB, and not one whole snapshot in JSON"
+HALF = "larger than 32 MB, because it is not one whole snapshot in JSON"
 TOO_MANY_OF_ANY = "more than 1048576 values"
-TOO_MANY_LOOSE = "more than 500000 values in what is not strict JSON"
+TOO_MANY_LOOSE = "more than 500000 values in text that is not strict JSON"
 NO_YAML = "no JSON, and larger than the 12 MB for YAML"
 TOO_MANY_NODES = "more than 1000000 YAML nodes"
 UNKNOWN = "not recognised"
@@ -331,8 +331,8 @@ HOSTILE: dict[str, tuple[Pieces, str]] = {
     "YAML items": (repeated(b"a:\n", b"- 1.5\n", b"", 8 * MB), TOO_MANY_NODES),
     "YAML text": (repeated(b"a: |\n", b" xxxxxxxx\n", b"", 31 * MB), NO_YAML),
     "YAML text, just within": (repeated("a: '\U0001f600".encode(), b"x", b"'", 11 * MB), UNKNOWN),
-    "depth": (repeated(b"", b"[   ", b"", 2 * MB), "nested deeper than 256"),
-    "YAML depth": (repeated(b"- ", b"- ", b"", 4 * MB), "nested deeper than 256"),
+    "depth": (repeated(b"", b"[   ", b"", 2 * MB), "nested deeper than 256 levels"),
+    "YAML depth": (repeated(b"- ", b"- ", b"", 4 * MB), "nested deeper than 256 levels"),
 }  # fmt: skip
 
 

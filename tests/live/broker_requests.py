@@ -3,7 +3,7 @@
 import json
 import socket
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
@@ -14,6 +14,7 @@ from rmqlb.remoting.frame import FrameDecoder, encode_frame
 from rmqlb.sources.native.source import query_assignment
 
 from .cluster import RocketMQCluster
+from .jvm import wait_until
 
 SEND_MESSAGE, HEART_BEAT, GET_CONSUMER_LIST_BY_GROUP, SET_MESSAGE_REQUEST_MODE, POP_MESSAGE = 10, 34, 38, 401, 200050
 POLLING_TIMEOUT = 210
@@ -67,9 +68,21 @@ def send(cluster: RocketMQCluster, queue: MessageQueue, text: str) -> None:
     ask(cluster, queue.broker_name, RemotingCommand(SEND_MESSAGE, ext_fields=header, body=text.encode()))
 
 
-def set_request_mode(cluster: RocketMQCluster, broker_name: str, group: str, topic: str, mode: str, share: int) -> None:
-    body = {"topic": topic, "consumerGroup": group, "mode": mode, "popShareQueueNum": share}
-    ask(cluster, broker_name, RemotingCommand(SET_MESSAGE_REQUEST_MODE, body=json.dumps(body).encode()))
+def set_pop_mode(
+    cluster: RocketMQCluster, brokers: Iterable[str], group: str, topic: str, share: int, deadline: float
+) -> None:
+    """Let a group consume a topic by POP, as soon as each of these brokers knows the group."""
+    body = {"topic": topic, "consumerGroup": group, "mode": "POP", "popShareQueueNum": share}
+
+    def is_set() -> bool:
+        try:
+            for broker_name in brokers:
+                ask(cluster, broker_name, RemotingCommand(SET_MESSAGE_REQUEST_MODE, body=json.dumps(body).encode()))
+        except RuntimeError:
+            return False
+        return True
+
+    wait_until(is_set, deadline, lambda: f"{group} is not known to all of {[*brokers]}")
 
 
 def consumer_ids(cluster: RocketMQCluster, broker_name: str, group: str) -> list[str]:

@@ -12,7 +12,8 @@ from typing import Self
 
 from rmqlb.remoting.codes import RequestCode, ResponseCode
 from rmqlb.remoting.command import request
-from rmqlb.sources.native.wire import RemotingClient, WireSettings
+from rmqlb.sources.native.wire import RemotingClient
+from rmqlb.sources.source import Access
 
 from .jvm import LOOPBACK, START_DEADLINE, Java, JavaProcess, free_port, started
 
@@ -85,7 +86,7 @@ class RocketMQCluster:
 
     def knows_members(self, broker_name: str, group: str) -> bool:
         """Whether a broker, asked for the members of a group, can name any."""
-        client = RemotingClient(WireSettings())
+        client = RemotingClient(Access())
         asked = request(RequestCode.GET_CONSUMER_CONNECTION_LIST, consumerGroup=group)
         try:
             answer = client.call(self.broker_addresses[broker_name], asked)

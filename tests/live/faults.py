@@ -1,14 +1,13 @@
 """Faults that are planted in groups of real consumers, and what `rmqlb diagnose` says of these groups over time."""
 
-import json
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.cli.run import run
+from tests.cli.run import data_of
 
-from .broker_requests import set_request_mode
+from .broker_requests import set_pop_mode
 from .cluster import RocketMQCluster
 from .jvm import JavaProcess, Relay, relay, wait_until
 from .members import Consumers, consumers
@@ -74,10 +73,7 @@ class Lab:
     def diagnose(self, groups: Sequence[str], *more: str) -> dict[str, dict[str, Any]]:
         chosen = [word for group in groups for word in ("-g", group)]
         source = ("-s", f"rocketmq://{self.cluster.name_server}")
-        ran = run("diagnose", *source, *chosen, *(() if "--source-timeout" in more else PATIENCE), "-o", "json", *more)
-        if ran.code != 0:
-            raise RuntimeError(ran.stderr)
-        data = json.loads(ran.stdout)["data"]
+        data = data_of("diagnose", *source, *chosen, *(() if "--source-timeout" in more else PATIENCE), *more)
         found = {each["group"]: each for each in data.get("groups", [data])}
         for group, diagnosis in found.items():
             self.said.setdefault(group, []).append(diagnosis)
@@ -183,15 +179,6 @@ def pop_alone(topic: str) -> Callable[[Lab, str], None]:
         own = of.alone(group)
         for number in range(2):
             own.join(group, f"{group}-{number}", topic, assigned="true")
-        waiting = set(of.cluster.broker_addresses)
-
-        def is_set() -> bool:
-            for broker_name in [*waiting]:
-                with suppress(RuntimeError):
-                    set_request_mode(of.cluster, broker_name, group, topic, "POP", 0)
-                    waiting.remove(broker_name)
-            return not waiting
-
-        wait_until(is_set, NAMED_DEADLINE, lambda: f"{waiting} do not know {group}")
+        set_pop_mode(of.cluster, of.cluster.broker_addresses, group, topic, 0, NAMED_DEADLINE)
 
     return plant

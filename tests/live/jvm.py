@@ -71,6 +71,11 @@ class JavaProcess:
     def output(self) -> str:
         return self.log.read_text(encoding="utf-8", errors="replace")
 
+    def lines(self, start: str) -> list[str]:
+        """The whole lines so far that begin so."""
+        lines = self.output().splitlines(keepends=True)
+        return [line[:-1] for line in lines if line.startswith(start) and line.endswith("\n")]
+
     def must_run(self) -> None:
         status = self.popen.poll()
         if status is not None:

@@ -14,7 +14,8 @@ from threading import Barrier
 from typing import Final, NamedTuple
 
 from rmqlb.model.snapshot import Wanted
-from rmqlb.sources.opening import Access, open_source
+from rmqlb.sources.opening import open_source
+from rmqlb.sources.source import Access
 from tests.cli.run import command, environment
 from tests.support.recorded_groups import Recording
 

@@ -4,17 +4,16 @@ What a consumer holds follows its own clock, so nothing here measures time: we a
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
-from itertools import count
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from rmqlb import MessageQueue
 
 from .cluster import RocketMQCluster
-from .jvm import START_DEADLINE, Java, JavaProcess, started, wait_until
+from .jvm import POLL, START_DEADLINE, Java, JavaProcess, started, wait_until
 
 SETTLE_DEADLINE = 90.0
 # RocketMQ's property for the pause between two rebalances of a client, 20 s when not given: same rule, more often.
@@ -27,8 +26,10 @@ Owned = Mapping[str, frozenset[MessageQueue]]
 
 @dataclass
 class Program:
+    poll: ClassVar[float] = POLL
     process: JavaProcess
-    _asked: Iterator[int] = field(default_factory=count)
+    _offset: int = 0
+    _answers: list[dict[str, Any]] = field(default_factory=list)
 
     @classmethod
     @contextmanager
@@ -41,14 +42,8 @@ class Program:
 
     def next_answer(self) -> dict[str, Any]:
         """The next line of JSON that it says; its first one comes unasked, when it is ready."""
-        index = next(self._asked)
-
-        def is_here() -> bool:
-            self.process.must_run()
-            return len(self._answers()) > index
-
-        wait_until(is_here, START_DEADLINE, lambda: f"no answer {index}:\n{self.process.output()[-2000:]}")
-        answer: dict[str, Any] = json.loads(self._answers()[index])
+        self._await(lambda: bool(self._answers), "answer", START_DEADLINE)
+        answer = self._answers.pop(0)
         if "error" in answer:
             raise RuntimeError(f"{self.process.name}: {answer['error']}")
         return answer
@@ -57,10 +52,27 @@ class Program:
         self.process.send(command)
         return self.next_answer()
 
-    def _answers(self) -> list[str]:
-        """Whole lines only; the clients' own log lines never start with a brace."""
-        lines = self.process.output().splitlines(keepends=True)
-        return [line for line in lines if line.startswith("{") and line.endswith("\n")]
+    def _await(self, is_here: Callable[[], bool], what: str, deadline: float) -> None:
+        def is_read() -> bool:
+            self.process.must_run()
+            self._read()
+            return is_here()
+
+        wait_until(is_read, deadline, lambda: f"no {what}:\n{self.process.output()[-2000:]}", self.poll)
+
+    def _read(self) -> None:
+        """Take the whole lines that are new; the clients' own log lines never start with a brace."""
+        with self.process.log.open("rb") as log:
+            log.seek(self._offset)
+            new = log.read()
+        whole = new[: new.rfind(b"\n") + 1]
+        self._offset += len(whole)
+        for line in whole.splitlines():
+            if line.startswith(b"{"):
+                self._take(json.loads(line))
+
+    def _take(self, said: dict[str, Any]) -> None:
+        self._answers.append(said)
 
 
 class Members(Program):
@@ -165,8 +177,7 @@ class Got:
 
 
 def all_got(process: JavaProcess) -> list[Got]:
-    lines = process.output().splitlines(keepends=True)
-    rows = [json.loads(line[len("got ") :]) for line in lines if line.startswith("got ") and line.endswith("\n")]
+    rows = (json.loads(line.removeprefix("got ")) for line in process.lines("got "))
     return [Got(row["group"], row["body"], row["atMs"]) for row in rows]
 
 
@@ -184,7 +195,7 @@ class Receivers(Program):
 
     def failures(self, group: str) -> list[str]:
         start = f"failed {group} "
-        return [line[len(start) :] for line in self.process.output().splitlines() if line.startswith(start)]
+        return [line.removeprefix(start) for line in self.process.lines(start)]
 
 
 class Sender(Program):
@@ -195,8 +206,7 @@ class Sender(Program):
     def sent(self) -> dict[str, int]:
         """When each message so far set out, in epoch milliseconds, by its body."""
         self.process.must_run()
-        rows = [json.loads(line) for line in self._answers()]
-        return {row["body"]: row["atMs"] for row in rows if "body" in row}
+        return {row["body"]: row["atMs"] for row in map(json.loads, self.process.lines('{"body"'))}
 
 
 def receivers(java: Java, endpoint: str, log: Path) -> AbstractContextManager[Receivers]:

@@ -19,7 +19,6 @@ from rmqlb import MessageQueue
 from tests.cli.run import command, environment
 
 from .cluster import RocketMQCluster, TopicOnBroker
-from .jvm import started
 from .members import Program
 
 BROKERS: Final = ("broker-a", "broker-b")
@@ -229,9 +228,7 @@ def _last_lags(folder: Path) -> Mapping[str, int]:
 @contextmanager
 def _backlogs(cluster: RocketMQCluster, folder: Path) -> Iterator[Backlogs]:
     line = cluster.java.command("Backlogs", cluster.name_server, str(folder))
-    with started("backlogs", line, folder / "backlogs.out") as process:
-        program = Backlogs(process)
-        program.next_answer()
+    with Backlogs.start("backlogs", line, folder / "backlogs.out") as program:
         yield program
         time.sleep(2)
 

@@ -6,11 +6,10 @@ Rules of this file:
 - The hook does not see the retries of an async message: `attempts` holds its first attempt only.
 """
 
-import json
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -19,16 +18,15 @@ from msgspec.structs import replace
 
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.snapshot import Wanted
-from rmqlb.sources.opening import Access, open_source
+from rmqlb.sources.opening import open_source
+from rmqlb.sources.source import Access
 
 from .cluster import RocketMQCluster, TopicOnBroker
-from .jvm import START_DEADLINE, Java, JavaProcess, started, wait_until
+from .jvm import START_DEADLINE, Java, wait_until
+from .members import Program
 
 HANDED_OVER = "HANDED_OVER"
 """The outcome of what is over, for the client, once the request is written: one-way messages, async first attempts."""
-# Much shorter than what is measured, so that hundreds of small exchanges stay short as well.
-_POLL = 0.002
-
 Queue = tuple[str, int]
 
 
@@ -122,34 +120,33 @@ class RecordedMessage(Struct, frozen=True, rename="camel", kw_only=True):
 
 
 @dataclass
-class Producer:
-    process: JavaProcess
-    _offset: int = 0
-    _answers: list[dict[str, Any]] = field(default_factory=list)
+class Producer(Program):
+    # Much shorter than what is measured, so that hundreds of small exchanges stay short as well.
+    poll = 0.002
     _messages: list[RecordedMessage] = field(default_factory=list)
 
     def set(self, **properties: object) -> None:
         for name, value in properties.items():
-            self._ask(f"set {name} {_text(value)}")
+            self.ask(f"set {name} {_text(value)}")
 
     def preset_index(self, index: int) -> None:
         """Make the next pick of each sending thread the one after this index."""
-        self._ask(f"index {index}")
+        self.ask(f"index {index}")
 
     def forget_faults(self) -> None:
-        self._ask("forget")
+        self.ask("forget")
 
     def queues(self) -> list[Queue]:
         """The publish list as the client holds it now, in its order."""
-        return [(queue["brokerName"], queue["queueId"]) for queue in self._ask("queues")["queues"]]
+        return [(queue["brokerName"], queue["queueId"]) for queue in self.ask("queues")["queues"]]
 
     def start_sending(self, count: int, pause_ms: int = 0) -> int:
         """Let each sending thread send so many messages; comes back at once with their number."""
-        return int(self._ask(f"send {count} {pause_ms}")["sending"])
+        return int(self.ask(f"send {count} {pause_ms}")["sending"])
 
     def stop_sending(self) -> int:
         """Send no more; the number of messages sent so far, by all calls."""
-        return int(self._ask("stop")["stopped"])
+        return int(self.ask("stop")["stopped"])
 
     def send(self, count: int = 1, pause_ms: int = 0, deadline: float = START_DEADLINE) -> list[RecordedMessage]:
         return self.await_messages(self.start_sending(count, pause_ms), deadline)
@@ -159,56 +156,23 @@ class Producer:
         ended, self._messages = self._messages, []
         return sorted(ended, key=lambda message: message.number)
 
-    def await_ready(self) -> None:
-        self._next_answer("start")
-
-    def _ask(self, command: str) -> dict[str, Any]:
-        self.process.send(command)
-        return self._next_answer(command)
-
-    def _next_answer(self, command: str) -> dict[str, Any]:
-        self._await(lambda: bool(self._answers), f"answer to {command!r}", START_DEADLINE)
-        answer = self._answers.pop(0)
-        if "error" in answer:
-            raise RuntimeError(f"{self.process.name}: {command}: {answer['error']}")
-        return answer
-
-    def _await(self, is_here: Callable[[], bool], what: str, deadline: float) -> None:
-        def is_read() -> bool:
-            self.process.must_run()
-            self._read()
-            return is_here()
-
-        wait_until(is_read, deadline, lambda: f"no {what}:\n{self.process.output()[-2000:]}", _POLL)
-
-    def _read(self) -> None:
-        """Take the whole lines that are new; the client's own log lines never start with a brace."""
-        with self.process.log.open("rb") as log:
-            log.seek(self._offset)
-            new = log.read()
-        whole = new[: new.rfind(b"\n") + 1]
-        self._offset += len(whole)
-        for line in whole.splitlines():
-            if line.startswith(b"{"):
-                said = json.loads(line)
-                if "message" in said:
-                    self._messages.append(_message(said["message"]))
-                else:
-                    self._answers.append(said)
+    def _take(self, said: dict[str, Any]) -> None:
+        if "message" in said:
+            self._messages.append(_message(said["message"]))
+        else:
+            super()._take(said)
 
 
-@contextmanager
-def running_producer(java: Java, name_server: str, topic: str, **properties: object) -> Iterator[Producer]:
+def running_producer(
+    java: Java, name_server: str, topic: str, **properties: object
+) -> AbstractContextManager[Producer]:
     """A producer, which knows the topic's route before its first message.
 
     `properties` are those of `DefaultMQProducer` or its `ClientConfig`, and `mode` and `threads`.
     """
     name = f"producer-{topic}-{time.monotonic_ns()}"
     command = java.command("Producer", name_server, topic, *(f"{key}={_text(of)}" for key, of in properties.items()))
-    with started(name, command, java.home / f"{name}.log") as process:
-        producer = Producer(process)
-        producer.await_ready()
-        yield producer
+    return Producer.start(name, command, java.home / f"{name}.log")
 
 
 def _text(value: object) -> str:

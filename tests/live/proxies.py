@@ -140,12 +140,7 @@ class GrpcProducer(Program):
 
     def _printed(self, start: str, kind: type[Printed]) -> list[Printed]:
         self.process.must_run()
-        lines = self.process.output().splitlines(keepends=True)
-        return [
-            msgspec.json.decode(line[len(start) :], type=kind)
-            for line in lines
-            if line.startswith(start) and line.endswith("\n")
-        ]
+        return [msgspec.json.decode(line.removeprefix(start), type=kind) for line in self.process.lines(start)]
 
 
 def grpc_java(cluster: RocketMQCluster) -> Java:

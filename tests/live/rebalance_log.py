@@ -183,5 +183,4 @@ def _now_us() -> int:
 
 
 def _lines(jvm: JavaProcess) -> list[Line]:
-    rows = jvm.output().splitlines(keepends=True)
-    return [msgspec.json.decode(row, type=Line) for row in rows if row.startswith('{"atUs"') and row.endswith("\n")]
+    return [msgspec.json.decode(row, type=Line) for row in jvm.lines('{"atUs"')]

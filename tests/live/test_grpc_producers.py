@@ -14,7 +14,8 @@ import pytest
 from rmqlb import MessageQueue, PublishingLoadBalancer, SendReport, TopicRouteData, publish_queues, simulate_send
 from rmqlb.model.send_scenario import Failure, Moment, Reaction, SendScenario
 from rmqlb.model.snapshot import Wanted
-from rmqlb.sources.opening import Access, open_source
+from rmqlb.sources.opening import open_source
+from rmqlb.sources.source import Access
 from tests.cli.run import run
 
 from .cluster import RocketMQCluster, TopicOnBroker

@@ -4,7 +4,6 @@ First come faults that are there from the start; then processes are stopped or k
 broker has broken connections, stands still, and dies at last.
 """
 
-import json
 import sys
 import threading
 from collections.abc import Iterator
@@ -17,7 +16,7 @@ from msgspec import convert
 
 from rmqlb.model.diagnosis import Diagnosis
 from rmqlb.views.diagnose import sentence
-from tests.cli.run import run
+from tests.cli.run import data_of, run
 
 from .broker_requests import more_channels
 from .cluster import RocketMQCluster, TopicOnBroker
@@ -284,8 +283,7 @@ def test_blocked_consumers_show_where_their_listeners_wait(planted: Lab) -> None
 @pytest.mark.parametrize(("group", "is_orderly"), [("hang-svc", False), ("hang-orderly-svc", True)])
 def test_the_evidence_of_a_consumer_with_messages_in_hand_is_read(planted: Lab, group: str, is_orderly: bool) -> None:
     source = ("-s", f"rocketmq://{planted.cluster.name_server}", *PATIENCE[:2])
-    ran = run("fetch-routes", *source, "-g", group, "--evidence", "-o", "json")
-    (its,) = json.loads(ran.stdout)["data"]["groups"]
+    (its,) = data_of("fetch-routes", *source, "-g", group, "--evidence")["groups"]
     (report,) = (each for each in its["reports"] if each["clientId"] == f"127.0.0.1@{group}-2")
     evidence = report["evidence"]
     assert (evidence["orderly"], evidence["limits"]) == (is_orderly, {"messages": 1000, "mib": 100, "span": 2000})

@@ -1,13 +1,12 @@
 """The oracle of last resort: rmqlb reads a running cluster, plans a change, and consumers come to hold what it says."""
 
-import json
 from collections import Counter
 from typing import Any
 
 import pytest
 
 from rmqlb import MessageQueue
-from tests.cli.run import run
+from tests.cli.run import data_of, envelope_of, run
 
 from .cluster import RocketMQCluster
 from .members import Members, Owned, running_members
@@ -20,13 +19,6 @@ TOPICS = {"OrderEvents": (8, 8), "Skewed": (6, 3)}
 FIRST_MEMBERS = ("c9", "c10", "c1")
 JOINER, LEAVER = "c2", "c10"
 Owners = dict[tuple[str, str, int], list[str]]
-
-
-def rmqlb(*arguments: str, exit_code: int = 0) -> dict[str, Any]:
-    result = run(*arguments, "-o", "json")
-    assert result.code == exit_code, result.stderr
-    value: dict[str, Any] = json.loads(result.stdout)
-    return value
 
 
 def planned(value: dict[str, Any], side: str) -> Owners:
@@ -59,14 +51,14 @@ def through_join_and_leave(cluster: RocketMQCluster, group: str, strategy: str) 
     source = ("-s", f"rocketmq://{cluster.name_server}", "--group", group, "--include-retry")
     with running_members(cluster, group, strategy, [*TOPICS], FIRST_MEMBERS) as members:
         before = settled(members, group, cluster)
-        plan = rmqlb("plan-rebalance", *source, "--add", f"127.0.0.1@{JOINER}")
+        plan = envelope_of("plan-rebalance", *source, "--add", f"127.0.0.1@{JOINER}")
         assert (plan["data"]["strategy"], plan["data"]["strategyOrigin"]) == (strategy, "reported")
         assert plan["source"]["kind"] == "nameserver"
         assert planned(plan, "ownersBefore") == planned(plan, "ownersObserved") == before
         assert [w for w in plan["findings"] if w["code"] != "one-broker"] == []
         members.join(JOINER)
         assert planned(plan, "ownersAfter") == settled(members, group, cluster)
-        leave = rmqlb("plan-rebalance", *source, "--remove", f"127.0.0.1@{LEAVER}")
+        leave = envelope_of("plan-rebalance", *source, "--remove", f"127.0.0.1@{LEAVER}")
         members.leave(LEAVER)
         assert planned(leave, "ownersAfter") == settled(members, group, cluster)
 
@@ -84,10 +76,10 @@ def test_a_snapshot_of_the_running_cluster_gives_the_same_plan(cluster: RocketMQ
     group, path = "snapshot-svc", str(tmp_path / "cluster.json")
     with running_members(cluster, group, "CONSISTENT_HASH", [*TOPICS], FIRST_MEMBERS) as members:
         settled(members, group, cluster)
-        live = rmqlb("plan-rebalance", "-s", f"rocketmq://{cluster.name_server}", "--group", group, "--add", "1")
+        live = envelope_of("plan-rebalance", "-s", f"rocketmq://{cluster.name_server}", "--group", group, "--add", "1")
         result = run("fetch-routes", "-s", f"rocketmq://{cluster.name_server}", "--to", path)
         assert result.code == 0, result.stderr
-    saved = rmqlb("plan-rebalance", "-s", path, "--group", group, "--add", "1")
+    saved = envelope_of("plan-rebalance", "-s", path, "--group", group, "--add", "1")
     for now, then in zip(queues_of(live), queues_of(saved), strict=True):
         # Only a broker can be asked what it tells a consumer of a queue in which nothing is stored.
         assert then["startRule"] in (now["startRule"], "unknown")
@@ -103,8 +95,8 @@ def test_a_glance_at_groups_and_consumers_shows_what_they_hold(cluster: RocketMQ
     group, source = "glance-svc", ("-s", f"rocketmq://{cluster.name_server}")
     with running_members(cluster, group, "AVG_BY_CIRCLE", [*TOPICS], FIRST_MEMBERS) as members:
         held = settled(members, group, cluster)
-        (line,) = rmqlb("show-groups", *source, "-g", "glance-*")["data"]["groups"]
-        rows = rmqlb("show-consumers", *source, "-g", group)["data"]["consumers"]
+        (line,) = data_of("show-groups", *source, "-g", "glance-*")["groups"]
+        rows = data_of("show-consumers", *source, "-g", group)["consumers"]
     assert (line["status"], line["basis"], line["mismatches"]) == ("inOrder", "observed", 0)
     assert (line["strategies"], line["strategyOrigin"]) == (["AVG_BY_CIRCLE"], "reported")
     owners = Counter(owner for queue, own in held.items() for owner in own if not queue[0].startswith("%RETRY%"))

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from rmqlb import MessageQueue
-from tests.cli.run import run
+from tests.cli.run import data_of, run
 
 from .cluster import RocketMQCluster, TopicOnBroker
 from .jvm import wait_until
@@ -45,9 +45,8 @@ def fill(cluster: RocketMQCluster, messages: int, topic: str = TOPIC) -> None:
 def foretold(cluster: RocketMQCluster, group: str) -> dict[int, tuple[str, int]]:
     """Queue id → rule and offset by which it is begun once all queues are read."""
     source = ("-s", f"rocketmq://{cluster.name_server}", "--group", group, "--topic", TOPIC)
-    ran = run("plan-rebalance", *source, "--read-queues", f"{BROKER}={WRITTEN}", "-o", "json")
-    assert ran.code == 0, ran.stderr
-    queues: list[dict[str, Any]] = json.loads(ran.stdout)["data"]["topics"][0]["queues"]
+    plan = data_of("plan-rebalance", *source, "--read-queues", f"{BROKER}={WRITTEN}")
+    queues: list[dict[str, Any]] = plan["topics"][0]["queues"]
     return {q["queueId"]: (q["startRule"], q["startOffset"]) for q in queues if q["change"] == "added"}
 
 

@@ -15,7 +15,7 @@ import pytest
 
 from rmqlb.cli.exit_codes import ExitCode
 from rmqlb.sources.native.source import NameServerReads
-from rmqlb.sources.native.wire import WireSettings
+from rmqlb.sources.source import Access
 from tests.cli.run import run
 
 from .cluster import MQADMIN, RocketMQCluster, TopicOnBroker
@@ -241,6 +241,6 @@ def test_a_broker_that_gets_a_topic_gets_its_type(keyed: RocketMQCluster, messag
     _, plan = planned(keyed, topic, change)
     for step in plan["steps"]:
         run_commands(keyed, step)
-    with closing(NameServerReads([keyed.name_server], WireSettings())) as reads:
+    with closing(NameServerReads([keyed.name_server], Access())) as reads:
         found = [reads.message_type(topic, keyed.broker_addresses[name]) for name in (BROKER, ELSEWHERE)]
     assert found == [message_type, message_type]

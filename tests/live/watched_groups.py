@@ -1,6 +1,5 @@
 """Groups whose consumers run: what rmqlb predicts of them, what they report, and which messages really reach whom."""
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -8,9 +7,9 @@ from itertools import count
 from typing import Any
 
 from rmqlb import MessageQueue
-from tests.cli.run import run
+from tests.cli.run import envelope_of
 
-from .broker_requests import assignment, send, set_request_mode
+from .broker_requests import assignment, send, set_pop_mode
 from .cluster import RocketMQCluster
 from .jvm import wait_until
 from .members import SETTLE_DEADLINE, Members, Owned
@@ -30,13 +29,9 @@ class Watched:
     programs: Sequence[Members]
     strategy: str = "AVG"  # as RocketMQ names it
 
-    def say(self, command: str, *more: str) -> dict[str, Any]:
+    def say(self, command: str, *more: str) -> Any:
         source = ("-s", f"rocketmq://{self.cluster.name_server}", "-g", self.group, "--source-timeout", "20s")
-        ran = run(command, *source, *more, "-o", "json")
-        if ran.code != 0:
-            raise RuntimeError(ran.stderr)
-        said: dict[str, Any] = json.loads(ran.stdout)
-        return said
+        return envelope_of(command, *source, *more)
 
     def owners(self) -> tuple[Owners, Owners]:
         shown = self.say("show-owners", "--strategy", self.strategy)["data"]
@@ -80,16 +75,15 @@ class Watched:
         for queue in owners:
             send(self.cluster, queue, text)
 
-        def arrived() -> bool:
-            return self.received(text, owners) == owners
-
-        wait_until(
-            arrived, OWNED_DEADLINE, lambda: f"{self.group}: {differences(owners, self.received(text, owners))}", 0.5
-        )
+        until_equal(lambda: self.received(text, owners), owners, self.group, OWNED_DEADLINE)
 
     def received(self, text: str, queues: Sequence[MessageQueue] | Owners) -> Owners:
         got = [pair for program in self.programs for pair in program.received(text).items()]
         return {queue: tuple(sorted(client_id for client_id, its in got if queue in its)) for queue in queues}
+
+
+def until_equal(found: Callable[[], Owners], expected: Owners, of: str, deadline: float = SETTLE_DEADLINE) -> None:
+    wait_until(lambda: found() == expected, deadline, lambda: f"{of}: {differences(expected, found())}", 0.5)
 
 
 def ids(*names: str) -> list[str]:
@@ -134,16 +128,7 @@ class PopGroup(Watched):
 
     def set_mode(self) -> None:
         """POP on every broker of the topic, as soon as each knows the group."""
-
-        def is_set() -> bool:
-            try:
-                for broker_name in self.brokers:
-                    set_request_mode(self.cluster, broker_name, self.group, self.topic, "POP", self.share)
-            except RuntimeError:
-                return False
-            return True
-
-        wait_until(is_set, SETTLE_DEADLINE, lambda: f"{self.group} is not known to all brokers")
+        set_pop_mode(self.cluster, self.brokers, self.group, self.topic, self.share, SETTLE_DEADLINE)
         wait_until(
             lambda: not any(self._pulled()), SETTLE_DEADLINE, lambda: f"{self.group} still pulls {list(self._pulled())}"
         )
@@ -176,15 +161,8 @@ class PopGroup(Watched):
         readers = self.may_read()
         assert expected is None or readers == expected, differences(expected, readers)
         for broker_name in self.brokers:
-            answered = partial(self._answered, broker_name, client_ids)
-            wait_until(
-                partial(_are_equal, answered, readers), SETTLE_DEADLINE, partial(_told, broker_name, answered, readers)
-            )
-        wait_until(
-            lambda: self.by_queue(_readers(self.members.popped())) == readers,
-            SETTLE_DEADLINE,
-            lambda: f"{self.group}: {differences(readers, self.by_queue(_readers(self.members.popped())))}",
-        )
+            until_equal(partial(self._answered, broker_name, client_ids), readers, broker_name)
+        until_equal(lambda: self.by_queue(_readers(self.members.popped())), readers, self.group)
         self._must_get(readers)
         return readers
 
@@ -203,14 +181,12 @@ class PopGroup(Watched):
         """Rounds of a message to each queue, until each consumer had one from each queue that it may read."""
         text = next_text()
 
-        def all_got() -> bool:
+        def got() -> Owners:
             for queue in readers:
                 send(self.cluster, queue, text)
-            return self.received(text, readers) == readers
+            return self.received(text, readers)
 
-        wait_until(
-            all_got, SETTLE_DEADLINE, lambda: f"{self.group}: {differences(readers, self.received(text, readers))}"
-        )
+        until_equal(got, readers, self.group)
 
 
 def _rows(topic: Mapping[str, Any], side: str) -> Owners:
@@ -225,14 +201,6 @@ def _rows(topic: Mapping[str, Any], side: str) -> Owners:
 def _readers(held: Owned) -> Owners:
     queues = {queue for its in held.values() for queue in its}
     return {queue: tuple(sorted(i for i, its in held.items() if queue in its)) for queue in queues}
-
-
-def _are_equal(answered: Callable[[], Owners], readers: Owners) -> bool:
-    return answered() == readers
-
-
-def _told(broker_name: str, answered: Callable[[], Owners], readers: Owners) -> str:
-    return f"{broker_name}: {differences(readers, answered())}"
 
 
 def _any_of(queue: MessageQueue) -> MessageQueue:

@@ -41,7 +41,7 @@ def test_the_verdict_leaves_the_machine(place: Path) -> None:
     (place / "expected").write_text("x\nwest\n")
     silent = run("pipeline", "judge", "-w", "wh", "--expect", "expected", "-o", "prometheus")
     assert silent.code == 3
-    assert 'rocketmq_lb_fleet_silent_cluster{cluster="west"} 1' in silent.stdout
+    assert 'rmqlb_fleet_silent_cluster{cluster="west"} 1' in silent.stdout
     glob = str(place / "wh" / "figures" / "*" / "*.parquet")
     with duckdb.connect() as reader:
         assert reader.execute(f"select idle from read_parquet('{glob}', hive_partitioning=true)").fetchall() == [(1,)]
@@ -59,10 +59,10 @@ def test_given_strategies_and_policies_hold_for_the_last_night() -> None:
 @every_case(("line", "code", "said"), [
     ("judge -w none", 4, "there is no warehouse none"),
     ("judge", 2, "no warehouse"),
-    ("ingest -w wh none", 4, "none: there is no file to read"),
+    ("ingest -w wh none", 4, "none: no file found"),
     ("ingest -w wh in --keep 3w", 2, "--keep 3w: not a number of days"),
-    ("ingest -w wh in --conf a=b", 2, "--conf a=b: not a key of Spark"),
-    ("ingest -w wh in --master sc://host", 2, "not a master that Spark knows"),
+    ("ingest -w wh in --conf a=b", 2, "--conf a=b: not a Spark key"),
+    ("ingest -w wh in --master sc://host", 2, "not a valid Spark master"),
     ("ingest -w w* in", 2, "Spark takes * ? [ ] { } and \\ for patterns"),
     ("ingest -w /proc/none in", 2, "--warehouse /proc/none: No such file or directory"),
     ("ingest -w hdfs://namenode:80200/wh in", 2, "not HOST:PORT"),

@@ -143,14 +143,14 @@ def test_a_silent_cluster_is_a_finding_and_a_violation(warehouse: Warehouse, tmp
     assert (done.verdict.silent, done.verdict.is_violated) == (("y",), True)
     assert "silent: y" in done.verdict.line
     expected.write_text("# nobody\n")
-    with pytest.raises(DataError, match="it names no cluster"):
+    with pytest.raises(DataError, match="the file names no cluster"):
         read_expected(str(expected))
 
 
 def test_inputs_that_stand_for_nothing_and_labels_of_a_path(tmp_path: Path) -> None:
     (tmp_path / ".hidden").touch()
     for given in (tmp_path, tmp_path / "none", tmp_path / "*.json"):
-        with pytest.raises(DataError, match="there is no file to read"):
+        with pytest.raises(DataError, match="no file found"):
             find_files([str(given)])
     assert find_files(["s3a://bucket/x"]) == ([], ["s3a://bucket/x"])
     unit = "/d/cluster=a/date=2026-11-20/cluster=b"

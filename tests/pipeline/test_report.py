@@ -220,7 +220,7 @@ def test_the_page_of_the_fleet(found: Answers) -> None:
     assert page.line == verdict.line
     assert [each for each in page.headings if each not in page.tables] == [*PARTS]
     assert len(page.headings) == len(PARTS) + len(page.tables) == 36
-    worst = "Groups with errors first, then by the queues concerned"
+    worst = "Groups with errors first, then by affected queues"
     title, first = (", ".join(row) for row in page.tables[worst][:2])
     assert title == "cluster, group, errors, warnings, new, queues, finding, codes, command"
     assert first == (
@@ -229,7 +229,7 @@ def test_the_page_of_the_fleet(found: Answers) -> None:
     )
     silent = page.tables["Silent clusters: no snapshot of 2026-11-21"]
     assert silent[1] == ["south", "2026-11-20", "south reported nothing"]
-    lag = page.tables["Lag of 10,000 messages or more per queue"][1]
+    lag = page.tables["Groups with a lag of 10,000 messages or more per queue"][1]
     assert lag == ["east", "orders", "2", "4", "50,000", "40,000", "80%"]
     assert page.tables["POP, Proxy and broadcasting groups"][1][:5] == ["east", "pop", "CONSUME_POP", "CLUSTERING", "2"]
     assert {page_name(cluster) for cluster in CLUSTERS} <= set(page.links)
@@ -288,7 +288,7 @@ def test_pages_of_unchanged_tables_are_not_written(spark: SparkSession, tmp_path
     assert (to / "cluster-west.html").exists()
     policy = parse_policy("rules: [{name: a, groups: ['*'], limits: {lag: 5}}]", "policy", NAMES)
     assert not write(spark, warehouse, to, policy).unchanged
-    assert "Lag of 5 messages or more" in (to / "index.html").read_text()
+    assert "Groups with a lag of 5 messages or more" in (to / "index.html").read_text()
 
 
 def test_the_page_of_a_cluster_that_fell_silent_goes(spark: SparkSession, tmp_path: Path) -> None:
@@ -319,7 +319,7 @@ def test_what_cannot_be_reported_on_is_said(spark: SparkSession, tmp_path: Path)
     warehouse = Warehouse(spark, str(written(tmp_path / "warehouse", {t.Snapshots: [snapshot("a")]}, [NIGHT])))
     (tmp_path / "site").mkdir()
     (tmp_path / "site" / "index.html").write_text("my site")
-    with pytest.raises(UsageError, match="no report of rmqlb"):
+    with pytest.raises(UsageError, match="not a report of rmqlb"):
         write(spark, warehouse, tmp_path / "site")
     (tmp_path / "file").write_text("")
     with pytest.raises(UsageError, match="--to"):

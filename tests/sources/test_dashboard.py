@@ -19,9 +19,11 @@ from rmqlb.model.group import QueueState, Seen
 from rmqlb.model.process_queue import ConsumerEvidence, ProcessQueue
 from rmqlb.model.route import BrokerData, QueueData
 from rmqlb.model.snapshot import ClusterSnapshot, Everything, Wanted
-from rmqlb.sources.dashboard import READ_PATHS, Credentials, DashboardReads, HttpSettings
+from rmqlb.sources.dashboard import READ_PATHS, DashboardReads
 from rmqlb.sources.live import LiveSource
-from rmqlb.sources.opening import Access, open_source
+from rmqlb.sources.opening import open_source
+from rmqlb.sources.pace import Pace
+from rmqlb.sources.source import Access
 from tests.support import replay_dashboard as server
 from tests.support.mismatches import every_case
 from tests.support.replay_dashboard import Fault, Handler, Replay, dashboard, envelope, failure, giving, reset, silent
@@ -41,25 +43,24 @@ SKEWED = Wanted(topics=("Skewed",))
 ORDER_SVC = Wanted(group="order-svc")
 
 
-def source(url: str, credentials: Credentials | None = None, **settings: Any) -> LiveSource:
-    quick: dict[str, Any] = {"timeout": 5.0, "sleep": lambda _: None, "jitter": lambda: 0.0, **settings}
-    reads = DashboardReads(url, HttpSettings(**quick), credentials, clock=lambda: NOW)
-    return LiveSource(reads, clock=lambda: NOW)
+def source(url: str, **access: Any) -> LiveSource:
+    usual = {"pace": Pace(sleep=lambda _: None, jitter=lambda: 0.0), "clock": lambda: NOW}
+    return LiveSource(DashboardReads(url, Access(**{**usual, **access})))
 
 
-def fetch(replay: Replay, wanted: Wanted, **settings: Any) -> ClusterSnapshot:
-    return source(replay.url, **settings).fetch(wanted)
+def fetch(replay: Replay, wanted: Wanted, **access: Any) -> ClusterSnapshot:
+    return source(replay.url, **access).fetch(wanted)
 
 
-def error_of(url: str, wanted: Wanted, credentials: Credentials | None = None, **settings: Any) -> RmqlbError:
+def error_of(url: str, wanted: Wanted, **access: Any) -> RmqlbError:
     with pytest.raises(RmqlbError) as caught:
-        source(url, credentials, **settings).fetch(wanted)
+        source(url, **access).fetch(wanted)
     assert "\n" not in f"{caught.value.message}{caught.value.hint}"
     return caught.value
 
 
-def endpoint_error(url: str, wanted: Wanted = SKEWED, credentials: Credentials | None = None, **settings: Any) -> str:
-    error = error_of(url, wanted, credentials, **settings)
+def endpoint_error(url: str, wanted: Wanted = SKEWED, **access: Any) -> str:
+    error = error_of(url, wanted, **access)
     assert isinstance(error, EndpointError)
     return error.message
 
@@ -217,7 +218,7 @@ def test_only_reads_are_asked_for_and_all_by_get() -> None:
         assert {urlsplit(target).path for target in targets} == READ_PATHS
         assert all(path.endswith(".query") for path in READ_PATHS)
         with pytest.raises(AssertionError):
-            DashboardReads(replay.url, HttpSettings())._data("/consumer/deleteSubGroup.do", {})
+            DashboardReads(replay.url, Access())._data("/consumer/deleteSubGroup.do", {})
         assert len(replay.asked) == len(targets)
 
 
@@ -247,8 +248,8 @@ def test_progress_is_told_as_answers_come() -> None:
 
 LOGIN, CSRF = "/login/login.do", "/rocketmq-dashboard/csrf-token"
 PASSWORD = "s3cret&=ü%41+ x"
-ADMIN = Credentials("admin", lambda: PASSWORD)
-WRONG = Credentials("admin", lambda: "wr0ng-one")
+ADMIN: dict[str, Any] = {"user": "admin", "password": lambda _: PASSWORD}
+WRONG: dict[str, Any] = {"user": "admin", "password": lambda _: "wr0ng-one"}
 
 
 def asking_login(*, is_old: bool = False, post_fault: Fault | None = None, **faults: Fault) -> Replay:
@@ -262,31 +263,33 @@ def asking_login(*, is_old: bool = False, post_fault: Fault | None = None, **fau
 
 def test_a_login_is_sent_once_where_it_is_asked_for_and_without_credentials_is_an_error() -> None:
     with dashboard(asking_login()) as new, dashboard(asking_login(is_old=True)) as old:
-        source(new.url, ADMIN).fetch(Wanted(group="order-svc"))
-        source(old.url, ADMIN).fetch(SKEWED)
+        source(new.url, **ADMIN).fetch(Wanted(group="order-svc"))
+        source(old.url, **ADMIN).fetch(SKEWED)
     assert [json.loads(body) for body in new.posted] == [{"username": "admin", "password": PASSWORD}]
     assert parse_qs(old.posted[-1].decode()) == {"username": ["admin"], "password": [PASSWORD]}
     assert {asked for asked in (*new.asked, *old.asked) if not asked.startswith("GET ")} == {f"POST {LOGIN}"}
     with dashboard() as replay:
-        source(replay.url, Credentials("admin", lambda: pytest.fail("nobody asked for the password"))).fetch(SKEWED)
+        source(replay.url, user="admin", password=lambda _: pytest.fail("nobody asked for the password")).fetch(SKEWED)
     assert (replay.posted, replay.asked) == ([], [f"GET {ROUTE}?topic=Skewed"])
     with dashboard(asking_login()) as replay:
         error = error_of(replay.url, SKEWED)
-    assert (error.code, error.message) == ("login-needed", f"{replay.url} asks for a login")
-    assert error.hint == "name the user with --user or in the URL, the password in RMQLB_PASSWORD or --password-file"
+    assert (error.code, error.message) == ("login-needed", f"{replay.url} needs a login")
+    assert (
+        error.hint == "pass the user with --user or in the URL, the password in RMQLB_PASSWORD or with --password-file"
+    )
     assert replay.posted == []
 
 
 @every_case(("name", "token"), [("X-XSRF-TOKEN", "tökén"), ("X-Ü", "t"), ("X\r\nY: z", "t"), (1, 2)])
 def test_a_token_that_no_header_can_carry_ends_in_one_line(name: object, token: object) -> None:
     with dashboard(asking_login(csrf=giving(envelope({"headerName": name, "token": token})))) as replay:
-        endpoint_error(replay.url, SKEWED, ADMIN)
+        endpoint_error(replay.url, **ADMIN)
 
 
 @every_case("is_old", [False, True])
 def test_a_wrong_password_is_one_line_and_a_new_dashboard_is_not_asked_in_another_way(is_old: bool) -> None:
     with dashboard(asking_login(is_old=is_old)) as replay:
-        error = error_of(replay.url, SKEWED, WRONG)
+        error = error_of(replay.url, SKEWED, **WRONG)
     assert error.message == f"{replay.url}: login of admin failed: Bad username or password!"
     assert (error.code, error.hint) == ("login-failed", "check user and password")
     assert len(replay.posted) == (2 if is_old else 1)
@@ -294,23 +297,23 @@ def test_a_wrong_password_is_one_line_and_a_new_dashboard_is_not_asked_in_anothe
 
 def test_a_login_is_sent_once_although_it_is_forgotten_or_ends_in_a_fault_and_never_elsewhere() -> None:
     with dashboard(asking_login(route=giving(b"", 302, {"Location": "/#/login?redirect=x"}))) as replay:
-        message = endpoint_error(replay.url, SKEWED, ADMIN)
+        message = endpoint_error(replay.url, **ADMIN)
     assert message == f"GET {replay.url}{ROUTE}: redirected to /#/login?redirect=x"
     assert len(replay.posted) == 1
     for fault in (reset, silent):
         with dashboard(asking_login(post_fault=fault)) as replay:
-            message = endpoint_error(replay.url, SKEWED, ADMIN, timeout=0.3, retries=5)
+            message = endpoint_error(replay.url, timeout=0.3, retries=5, **ADMIN)
         assert message.startswith(f"POST {replay.url}{LOGIN}: ")
         assert len(replay.posted) == 1
     with dashboard() as other:
         elsewhere = giving(b"", 302, {"Location": f"{other.url}/login?service=x"})
         with dashboard(asking_login(route=elsewhere)) as replay:
-            endpoint_error(replay.url, SKEWED, ADMIN)
+            endpoint_error(replay.url, **ADMIN)
     assert (other.asked, other.posted) == ([], [])
 
 
 def test_the_password_is_in_no_repr() -> None:
-    assert "wr0ng-one" not in repr(WRONG) + repr(Access(password=lambda _: "wr0ng-one"))
+    assert "wr0ng-one" not in repr(Access(**WRONG))
 
 
 @every_case(("url", "expected"), [("http://admin@{}", "admin"), ("http://j%40n@{}/", "j@n")])
@@ -357,7 +360,7 @@ def test_an_untrusted_server_is_asked_nothing(certificate: trustme.LeafCert, rea
     said = refused(served_by(certificate), ca_file=ca_file)
     assert said.startswith("TLS failed: ")
     assert reason in said
-    assert said.endswith("| is the CA that signed it in --ca-file, or among the system's where none is given?")
+    assert said.endswith("| is the certificate's CA in --ca-file, or without --ca-file, among the system's CAs?")
 
 
 def test_a_server_whose_ca_is_given_is_read_unless_it_has_an_old_version(ca_file: str) -> None:
@@ -373,7 +376,7 @@ def test_a_server_whose_ca_is_given_is_read_unless_it_has_an_old_version(ca_file
 
 MB = 1 << 20
 BROKE = "the connection broke: "
-NOT_IN_TIME = "no whole answer within 0.3 s"
+NOT_IN_TIME = "no complete answer within 0.3 s"
 BOMB = gzip.compress(bytes(20 * MB))
 HTML = b"\n<!DOCTYPE html>\n<html><body>Welcome to nginx</body></html>"
 QUICK: dict[str, Any] = {"timeout": 0.3, "retries": 0, "max_bytes": MB}
@@ -419,9 +422,9 @@ LASTING: list[tuple[Fault, bool, str]] = [
     (server.giving(b""), True, "not JSON: Input data was truncated"),
     (data(b'"\xff"}'), True, "not JSON: it is not UTF-8 text"),
     (server.giving(HTML, headers={"Content-Type": "text/html"}), True, "an HTML page instead of JSON"),
-    (data(b"[" * 100_000), True, "not JSON: nested deeper than 256"),
-    (server.giving(b"[1]"), True, "not a Dashboard's answer"),
-    (server.giving(b'{"status":"UP"}'), True, "not a Dashboard's answer"),
+    (data(b"[" * 100_000), True, "not JSON: nested deeper than 256 levels"),
+    (server.giving(b"[1]"), True, "not an answer of a Dashboard"),
+    (server.giving(b'{"status":"UP"}'), True, "not an answer of a Dashboard"),
     (server.giving(server.failure("java.lang.IllegalStateException: boom\n\tat a.b")), False, "boom"),
     (server.giving(b'{"status":-1,"data":null,"errMsg":null}'), False, "no reason given"),
     (server.giving(b"", 401), False, "refused (HTTP 401)"),
@@ -429,8 +432,8 @@ LASTING: list[tuple[Fault, bool, str]] = [
     (server.giving(b"", 304), False, "HTTP 304"),
     (packed(gzip.compress(b"{}")[:-3]), True, "the compressed data is cut short"),
     (packed(b"\x1f\x8b{}"), True, "the compressed data is damaged"),
-    (packed(b"\x0b\x01\x80{}\x03", "br"), True, "the answer is packed as 'br', which was not asked for"),
-    (packed(BOMB, "gzip, gzip"), True, "the answer is packed as 'gzip, gzip', which was not asked for"),
+    (packed(b"\x0b\x01\x80{}\x03", "br"), True, "the answer is compressed as 'br', which rmqlb did not request"),
+    (packed(BOMB, "gzip, gzip"), True, "the answer is compressed as 'gzip, gzip', which rmqlb did not request"),
 ]
 
 
@@ -461,10 +464,10 @@ def test_an_address_where_nobody_listens_or_that_cannot_be_is_one_line() -> None
         url = f"http://127.0.0.1:{unused.getsockname()[1]}"
         error = error_of(url, SKEWED, **QUICK)
     assert error.message == f"GET {url}{ROUTE}: cannot connect: Connection refused"
-    assert error.hint == "is this the address and is it up? rmqlb doctor tries each step"
+    assert error.hint == "is the address right, and is the server up? rmqlb doctor tests each step"
     for host in ("a" * 70 + ".example", "..", ".a", "xn--"):
         message = endpoint_error(f"http://{host}")
-        assert message == f"GET http://{host}{ROUTE}: cannot connect: no host can have this name"
+        assert message == f"GET http://{host}{ROUTE}: cannot connect: the host name is invalid"
 
 
 def test_a_body_as_fast_as_the_wire_still_has_a_deadline() -> None:
@@ -485,11 +488,11 @@ def test_a_body_packed_without_being_asked_is_unpacked() -> None:
 def test_waits_double_and_are_shaken_and_a_server_may_ask_for_one_but_not_for_a_long_one() -> None:
     waits: list[float] = []
     with dashboard(Replay(faults={"*": server.giving(b"", 503)})) as replay:
-        endpoint_error(replay.url, retries=6, sleep=waits.append, jitter=lambda: 0.5)
+        endpoint_error(replay.url, retries=6, pace=Pace(sleep=waits.append, jitter=lambda: 0.5))
         assert waits == [0.1, 0.2, 0.4, 0.8, 1.6, 2.5]
         for asked, waited in {"1": 1.0, "1000000000": 5.0, "-1": 0.0, "soon": 0.0, "²": 0.0, "9" * 400: 5.0}.items():
             replay.faults["*"] = server.giving(b"", 503, {"Retry-After": asked})
-            endpoint_error(replay.url, retries=1, sleep=waits.append)
+            endpoint_error(replay.url, retries=1, pace=Pace(sleep=waits.append, jitter=lambda: 0.0))
             assert waits[6:] == [waited]
             del waits[6:]
 
@@ -501,7 +504,7 @@ def test_a_redirect_is_not_followed(status: int) -> None:
         with dashboard(Replay(faults={"*": server.giving(b"", status, {"Location": target})})) as replay:
             error = error_of(replay.url, SKEWED, **QUICK)
     assert error.message == f"GET {replay.url}{ROUTE}: redirected to {target}"
-    assert error.hint == "redirects are not followed; use that URL"
+    assert error.hint == "rmqlb does not follow redirects; use that URL"
     assert (other.asked, other.posted, len(replay.asked)) == ([], [], 1)
 
 
@@ -532,6 +535,6 @@ def test_a_group_that_nobody_can_be_asked_about_has_a_reason_of_its_own() -> Non
     with dashboard(Replay(faults=faults)) as replay:
         unread = fetch(replay, Wanted(everything=Everything())).unread
     assert [part.reason.removeprefix(replay.url) for part in unread] == [
-        "it is listed and has no route",
-        ": no broker reports the consumers of group g: there is no broker to ask",
+        "it is listed, but has no route",
+        ": no broker reports the consumers of group g: there is no broker to query",
     ]

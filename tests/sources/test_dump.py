@@ -14,11 +14,10 @@ from rmqlb.model.group import Connection, QueueState
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.route import BrokerData, QueueData, TopicQueueMappingInfo, TopicRouteData
 from rmqlb.model.snapshot import ClusterSnapshot, Wanted
-from rmqlb.sources.dump import DumpSource
+from rmqlb.sources.dump import DumpSource, failed_command, read_table, without_noise
 from rmqlb.sources.formats import documents as docs
 from rmqlb.sources.formats.documents import with_owners
 from rmqlb.sources.formats.loose_json import ObjectKey
-from rmqlb.sources.formats.mqadmin_text import failed_command, read_table, without_noise
 from tests.support.mismatches import every_case
 
 from .captures import DATA, MQADMIN, dashboard_body, dashboard_path, mqadmin_text, queue
@@ -78,8 +77,8 @@ def test_a_route_needs_the_name_of_its_topic_and_a_mapping_has_them_all(written:
     for wanted in (Wanted(), Wanted(topics=("Skewed", "OrderEvents"))):
         with pytest.raises(DocumentError) as caught:
             read(path, wanted)
-        assert caught.value.message == f"{path} is the route of one topic and does not name it"
-        assert caught.value.hint == "say which: --topic NAME"
+        assert caught.value.message == f"{path} is the route of one topic, but does not name the topic"
+        assert caught.value.hint == "name the topic with --topic NAME"
     path = written(b'{"A":' + ROUTE + b',"B":' + ROUTE.replace(b'"a"', b'"b"') + b"}")
     snapshot = read(path)
     assert {topic: brokers(snapshot, topic) for topic in snapshot.routes} == {"A": {"a": 2}, "B": {"b": 2}}
@@ -145,7 +144,7 @@ def test_queues_that_nobody_holds_are_unowned_once_every_member_has_answered(wri
 
 def test_routes_and_snapshots_may_stand_in_one_file(written: Writer) -> None:
     message = problem(written(ROUTE + ROUTE), Wanted(topics=("T",)))
-    assert message == ", document 2 is another route that does not name its topic"
+    assert message == ", document 2 is a second route without the name of its topic"
     snapshot = read(written(EXAMPLE.read_bytes() + b'{"T":' + ROUTE + b"}"))
     assert sorted(snapshot.routes) == ["OrderEvents", "Skewed", "T"]
     assert sorted(snapshot.groups) == ["audit-svc", "bill-svc", "order-svc"]
@@ -160,7 +159,7 @@ def test_routes_and_snapshots_may_stand_in_one_file(written: Writer) -> None:
 ])  # fmt: skip
 def test_a_document_that_does_not_name_its_group_needs_to_be_told(document: bytes, written: Writer) -> None:
     path = written(document)
-    assert problem(path) == " is about one group and does not name it"
+    assert problem(path) == " is about one group, but does not name the group"
     assert list(read(path, Wanted(group="g")).groups) == ["g"]
 
 
@@ -191,7 +190,7 @@ def test_what_other_mqadmin_commands_print_is_refused(path: Path) -> None:
         read(str(path))
     assert "\n" not in raised.value.message
     if "offline" not in path.stem:
-        assert raised.value.message.endswith(": a table of another mqadmin command than topicRoute")
+        assert raised.value.message.endswith(": a table of an mqadmin command other than topicRoute")
         assert (raised.value.code, "--consumers" in (raised.value.hint or "")) == ("not-recognised", True)
 
 

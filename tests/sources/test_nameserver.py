@@ -1,5 +1,4 @@
 import json
-import threading
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace as changed
@@ -11,13 +10,12 @@ from msgspec.structs import replace
 
 from rmqlb import DataError, EndpointError, MessageQueue, UsageError
 from rmqlb.model.snapshot import ClusterSnapshot, Everything, Wanted
-from rmqlb.remoting.acl import Credentials
 from rmqlb.remoting.codes import RequestCode, ResponseCode
 from rmqlb.sources.live import AT_ONCE, LiveSource
 from rmqlb.sources.native.source import NameServerReads, Proxies, proxy_address
-from rmqlb.sources.native.wire import WireSettings, parse_address_map
-from rmqlb.sources.opening import Access, open_source
-from rmqlb.sources.source import Refused
+from rmqlb.sources.opening import open_source
+from rmqlb.sources.pace import Pace
+from rmqlb.sources.source import Access, Refused
 from tests.support import replay_remoting as server
 from tests.support.mismatches import every_case
 from tests.support.replay_dashboard import Replay as Dashboard
@@ -41,14 +39,14 @@ RUNNING = RequestCode.GET_CONSUMER_RUNNING_INFO
 IDS = tuple(f"192.0.2.2@inst{i}" for i in range(3))
 
 
-def reads(servers: list[str], brokers: tuple[Replay, ...] = (), **settings: Any) -> NameServerReads:
-    quick: dict[str, Any] = {"timeout": 5.0, "sleep": lambda _: None, "jitter": lambda: 0.0, **settings}
-    addresses = parse_address_map([broker.mapped for broker in brokers])
-    return NameServerReads(servers, WireSettings(addresses=addresses, **quick), clock=lambda: NOW)
+def reads(servers: list[str], brokers: tuple[Replay, ...] = (), **access: Any) -> NameServerReads:
+    usual = {"pace": Pace(sleep=lambda _: None, jitter=lambda: 0.0), "clock": lambda: NOW}
+    mapped = tuple(broker.mapped for broker in brokers)
+    return NameServerReads(servers, Access(map_address=mapped, **{**usual, **access}))
 
 
-def fetch(wanted: Wanted, a: Replay, b: Replay, **settings: Any) -> ClusterSnapshot:
-    return LiveSource(reads([a.address], (a, b), **settings), clock=lambda: NOW).fetch(wanted)
+def fetch(wanted: Wanted, a: Replay, b: Replay, **access: Any) -> ClusterSnapshot:
+    return LiveSource(reads([a.address], (a, b), **access)).fetch(wanted)
 
 
 @pytest.fixture
@@ -112,14 +110,14 @@ def test_only_consumers_that_are_named_and_listed_are_asked_for_stack_traces(bro
     thread = "ConsumeMessageThread_1                  "
     stack = f"{thread}TID: 42 STATE: TIMED_WAITING\n{thread}a.B.c(B.java:1)\n\n"
     reporting(brokers, saying({"properties": {}, "mqTable": {}, "jstack": stack}))
-    source = LiveSource(reads([brokers[0].address], brokers), clock=lambda: NOW)
+    source = LiveSource(reads([brokers[0].address], brokers))
     found = source.ask_stacks("order-svc", [IDS[1], "stranger", IDS[1]])
     assert found == {IDS[1]: ("ConsumeMessageThread_1 TIMED_WAITING\na.B.c(B.java:1)",)}
     asked = [r.ext_fields for replay in brokers for r in replay.requests if r.code == RUNNING]
     assert asked == [{"consumerGroup": "order-svc", "clientId": IDS[1], "jstackEnable": "true"}]
     for fault in (server.refusing(1, "no"), server.closed, saying([])):
         reporting(brokers, fault)
-        source = LiveSource(reads([brokers[0].address], brokers, retries=0), clock=lambda: NOW)
+        source = LiveSource(reads([brokers[0].address], brokers, retries=0))
         assert source.ask_stacks("order-svc", [IDS[1]]) == {}
 
 
@@ -196,12 +194,12 @@ def test_members_of_each_broker_are_kept_apart_and_a_silent_broker_is_noted(brok
 def test_an_unknown_group_gets_a_did_you_mean(brokers: tuple[Replay, ...]) -> None:
     with pytest.raises(DataError) as raised:
         fetch(Wanted(group="order-sv"), *brokers)
-    assert raised.value.message == f"group order-sv is not known at rocketmq://{brokers[0].address}"
+    assert raised.value.message == f"group order-sv is unknown at rocketmq://{brokers[0].address}"
     assert raised.value.hint == "did you mean order-svc?"
 
 
-SECRET_KEY_HINT = "is the secret key (RMQLB_SECRET_KEY, --secret-key-file) that of access key reader?"
-RIGHTS_HINT = "access key reader is known and may not read this: its rights are set at the cluster"
+SECRET_KEY_HINT = "does the secret key (RMQLB_SECRET_KEY, --secret-key-file) belong to access key reader?"
+RIGHTS_HINT = "access key reader is valid, but has no permission to read this: grant it at the cluster"
 KEY_HINT = "is reader the right access key, and is it enabled at the cluster?"
 _4, _5 = "org.apache.rocketmq.acl.common.AclException: ", "org.apache.rocketmq.auth."
 REFUSALS = {
@@ -212,16 +210,16 @@ REFUSALS = {
     f"{_5}authentication.exception.AuthenticationException: User:reader is not found.": KEY_HINT,
     f"{_5}authorization.exception.AuthorizationException: User:reader may not": RIGHTS_HINT,
     "User:reader has no permission to access Topic:OrderEvents from 127.0.0.1": RIGHTS_HINT,
-    f"{_4}No accessKey is configured": "does the cluster want an --access-key?",
+    f"{_4}No accessKey is configured": "does the cluster need an --access-key?",
 }
 
 
 @every_case(("said", "hint"), REFUSALS.items())
 def test_a_refusal_for_want_of_rights_says_what_to_try(said: str, hint: str) -> None:
-    credentials = None if "No accessKey" in said else Credentials("reader", "12345678")
+    account = Access() if "No accessKey" in said else Access(access_key="reader", secret_key=lambda: "12345678")
     code = 1 if "AclException" in said or "AuthorizationException" in said else 16
     with remoting(Replay(faults={"*": server.refusing(code, said)})) as replay:
-        reading = closing(NameServerReads([replay.address], WireSettings(credentials=credentials)))
+        reading = closing(NameServerReads([replay.address], account))
         with reading as source, pytest.raises(Refused) as raised:
             source.route("OrderEvents")
     assert (raised.value.code, raised.value.hint) == ("access-denied", hint)
@@ -238,26 +236,22 @@ def test_a_version_4_server_that_keeps_silent_about_unknown_codes_does_not_hang_
 
 
 def test_concurrency_stays_within_its_bound() -> None:
-    topics, lock, under_way, most = [f"T{i}" for i in range(40)], threading.Lock(), [0], [0]
+    topics, at_once = [f"T{i}" for i in range(40)], server.AtOnce()
     answers: dict[tuple[int, str], Answer] = {(ROUTE, f"topic={t}"): server.success(a_route(a=1)) for t in topics}
     answers[206, ""] = server.success(body({"topicList": topics}))
 
     def counted(turn: Turn) -> None:
-        with lock:
-            under_way[0] += 1
-            most[0] = max(most[0], under_way[0])
-        turn.write(turn.frame)
-        with lock:
-            under_way[0] -= 1
+        with at_once:
+            turn.write(turn.frame)
 
     with cluster(*(Replay(answers=dict(answers), faults={"*": counted}) for _ in range(6))) as servers:
         source = reads([server.address for server in servers], servers[:1])
         assert len(LiveSource(source).fetch(Wanted(everything=Everything(groups=("none",)))).routes) == 40
-    assert 1 <= most[0] <= AT_ONCE
+    assert 1 <= at_once.most <= AT_ONCE
 
 
 GRPC = ("vm@11012@0@knf9y2k23", "vm@11012@1@knfzeaz7r")
-PORT = "give its remoting port (remotingListenPort, 8080 if not set)"
+PORT = "pass its remoting port (remotingListenPort, 8080 if not set)"
 
 
 @pytest.fixture
@@ -267,7 +261,7 @@ def proxy() -> Iterator[Replay]:
 
 
 def asked(addresses: Sequence[str]) -> tuple[list[str], list[str]]:
-    proxies = Proxies(addresses, WireSettings(timeout=0.5, retries=0))
+    proxies = Proxies(Access(timeout=0.5, retries=0, proxies=tuple(addresses)))
     try:
         answers = proxies.consumers("grpc-svc")
         return [i for view, _ in answers for i in view.client_ids], [part.reason for part in proxies.unread()]
@@ -290,15 +284,15 @@ def test_who_is_listed_twice_is_one_process_unless_its_address_differs() -> None
 
 
 @every_case(("fault", "reason"), [
-    (server.silent, "no whole answer within 0.5 s"),
+    (server.silent, "no complete answer within 0.5 s"),
     (server.reset, "the connection broke"),
     (server.raw(b"HTTP/1.1 400 Bad Request\r\n\r\n"), f"gRPC port, {PORT}"),
     (server.with_header(b"no header"), f"gRPC port, {PORT}"),
-    (server.refusing(206, "not online"), "a broker answers there, not a Proxy"),
-    (server.refusing(3, " request type 203 not supported"), "a NameServer answers there, or a Proxy before 5.1.1"),
+    (server.refusing(206, "not online"), "a broker answers at this port, not a Proxy"),
+    (server.refusing(3, " request type 203 not supported"), "a NameServer answers at this port, or a Proxy before 5.1.1"),
     (answering(b"{"), "Proxy 127.0.0.1:"),
     (answering(b'{"connectionSet": 1}'), "Proxy 127.0.0.1:"),
-    (answering(b"", 16, "AclException: no\nstack"), "it refuses to tell its consumers: code 16: AclException: no"),
+    (answering(b"", 16, "AclException: no\nstack"), "the Proxy refuses to list its consumers: code 16: AclException: no"),
 ])  # fmt: skip
 def test_whatever_is_wrong_with_one_is_a_reason_and_no_error(fault: Fault, reason: str, proxy: Replay) -> None:
     with remoting(Replay(faults={"*": fault})) as bad:
@@ -325,7 +319,7 @@ def test_an_address_may_be_short_and_what_is_before_an_at_sign_is_not_repeated()
         ("[::1]", "[::1]:8080"),
     ):
         assert proxy_address(given) == address
-    with pytest.raises(UsageError, match=r"^contexts\.prod\.proxy: it names a user$"):
+    with pytest.raises(UsageError, match=r"^contexts\.prod\.proxy: it contains a user$"):
         proxy_address("me:secret@proxy:8080", "contexts.prod.proxy")
 
 

@@ -20,7 +20,8 @@ from rmqlb.sources.doctor import check_source
 from rmqlb.sources.dump import DumpSource
 from rmqlb.sources.live import LiveSource
 from rmqlb.sources.native.source import NameServerReads
-from rmqlb.sources.opening import Access, open_source
+from rmqlb.sources.opening import open_source
+from rmqlb.sources.source import Access
 from tests.cli.run import EXAMPLE, run
 from tests.support.mismatches import every_case
 from tests.support.replay_dashboard import Replay as Site
@@ -88,7 +89,7 @@ def test_a_name_server_that_refuses_or_is_none() -> None:
         server.faults[RequestCode.GET_BROKER_CLUSTER_INFO] = refusing(3, "request type 106 not supported")
         broker = check_source(text, QUICK)[3]
     assert (broker.code, broker.remedy) == (
-        "refused", "a broker or a Proxy answers there: name a NameServer, which listens on 9876 by default",
+        "refused", "a broker or a Proxy answers at this port: name a NameServer, which listens on 9876 by default",
     )  # fmt: skip
     rest = left("port", "protocol", "NameServer", "brokers")
     assert steps("rocketmq://no-such-host.invalid:1") == [("name", "fails", "unreachable"), *rest]
@@ -98,6 +99,8 @@ def test_a_dashboard_a_proxy_and_a_file(tmp_path: Path) -> None:
     with dashboard(Site(login=("me", "s3cret"))) as site:
         login = [*works("protocol"), ("login", "fails", "login-needed"), *left("brokers", "permissions", "clock")]
         assert steps(site.url) == [*REACHED, *login]
+        wrong = steps(site.url, Access(user="me", password=lambda _: "wrong"))
+        assert wrong[3] == ("login", "fails", "login-failed")
         site.login = None
         clock = ("clock", "fails", "clock-off")
         with remoting() as broker:
@@ -128,7 +131,7 @@ def test_the_first_line_and_the_exit_code_say_whether_it_works() -> None:
         assert part.endswith(f"works, except for {nowhere}, broker-b: 2 of 9 checks fail, 5 not tried")
         assert exits(ExitCode.ENDPOINT, "-n", nowhere).startswith(f"rocketmq://{nowhere} does not work: cannot connect")
         http = exits(ExitCode.ENDPOINT, "-s", f"http://{a.address}")
-        assert http.endswith(f"does not work: {a.address} speaks RocketMQ's protocol, not HTTP")
+        assert http.endswith(f"does not work: {a.address} uses RocketMQ's protocol, not HTTP")
     assert exits(0, "-s", EXAMPLE).endswith("works: 2 checks passed")
     assert exits(ExitCode.DATA, "-s", "no-such.json").startswith("no-such.json does not work: cannot read")
 
@@ -157,11 +160,11 @@ def test_urls_are_shown_whole_and_without_a_user() -> None:
 NO_SOURCES = {
     "the source is empty": [""],
     "cannot read ftp:// sources": ["ftp://h"],
-    "names no NameServer": ["rocketmq://"],
+    "has no NameServer": ["rocketmq://"],
     "the source names a user": ["rocketmq://u:s3cret@h"],
-    "holds a password": ["http://me:s3cret@h", "http://me:s3cret@h/rocketmq/nsaddr", "https://:s3cret@host/x"],
+    "contains a password": ["http://me:s3cret@h", "http://me:s3cret@h/rocketmq/nsaddr", "https://:s3cret@host/x"],
     "its login, host or port is malformed": ["http://me:s3cret/x@h", "http://me:s3cret\uff0fx@h"],
-    "names no host": ["http://"],
+    "has no host": ["http://"],
     "names a user and perhaps a password": ["u:s3cret@h:9876", "//u:s3cret@h", "h:9876;u:s3cret@h:9876", "u:s3/s3cret@h:9876"],
 }  # fmt: skip
 
@@ -207,10 +210,10 @@ def test_an_address_server_that_lists_nothing_is_an_error() -> None:
 
 SCHEMES = ("rocketmq", "rocketmqs", "http", "https")
 SAID: dict[str, Callable[[str], str]] = {
-    "rocketmq": "{} speaks RocketMQ's protocol".format,
-    "rocketmqs": "{} speaks RocketMQ's protocol over TLS".format,
-    "http": "{} speaks HTTP, not RocketMQ's protocol".format,
-    "https": "{} speaks HTTPS, not RocketMQ's protocol".format,
+    "rocketmq": "{} uses RocketMQ's protocol".format,
+    "rocketmqs": "{} uses RocketMQ's protocol over TLS".format,
+    "http": "{} uses HTTP, not RocketMQ's protocol".format,
+    "https": "{} uses HTTPS, not RocketMQ's protocol".format,
 }
 OVER_TLS = {("rocketmq", "rocketmqs"): "accepts only TLS", ("rocketmqs", "rocketmq"): "does not use TLS",
             ("http", "https"): "accepts only TLS", ("https", "http"): "does not use TLS"}  # fmt: skip
@@ -272,11 +275,11 @@ def grpc_server(context: ssl.SSLContext | None = None) -> Iterator[str]:
 
 
 @every_case(("scheme", "over_tls", "said"), [
-    ("rocketmq", False, "speaks gRPC, not RocketMQ's protocol"),
-    ("http", False, "speaks gRPC, not HTTP"),
-    ("rocketmq", True, "speaks gRPC over TLS, not RocketMQ's protocol"),
-    ("rocketmqs", True, "speaks gRPC over TLS, not RocketMQ's protocol over TLS"),
-    ("https", True, "speaks gRPC over TLS, not HTTPS"),
+    ("rocketmq", False, "uses gRPC, not RocketMQ's protocol"),
+    ("http", False, "uses gRPC, not HTTP"),
+    ("rocketmq", True, "uses gRPC over TLS, not RocketMQ's protocol"),
+    ("rocketmqs", True, "uses gRPC over TLS, not RocketMQ's protocol over TLS"),
+    ("https", True, "uses gRPC over TLS, not HTTPS"),
 ])  # fmt: skip
 def test_a_proxys_port_for_grpc_is_named(scheme: str, over_tls: bool, said: str, tmp_path: Path) -> None:
     ca, context = trustme.CA(), ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
@@ -287,4 +290,7 @@ def test_a_proxys_port_for_grpc_is_named(scheme: str, over_tls: bool, said: str,
         with pytest.raises(EndpointError) as raised:
             source.fetch(Wanted(topics=("T",)))
     assert (raised.value.code, raised.value.message) == ("wrong-protocol", f"{where} {said}")
-    assert raised.value.hint == "name the NameServers, -n HOST:9876; a Proxy's remoting port goes to --proxy HOST:8080"
+    assert (
+        raised.value.hint
+        == "name the NameServers with -n HOST:9876; pass a Proxy's remoting port with --proxy HOST:8080"
+    )

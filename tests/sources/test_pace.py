@@ -15,17 +15,17 @@ from rmqlb.remoting.codes import RequestCode
 from rmqlb.sources.formats import documents as docs
 from rmqlb.sources.live import LiveSource
 from rmqlb.sources.native.source import NameServerReads
-from rmqlb.sources.native.wire import WireSettings
 from rmqlb.sources.pace import Deadline, Pace, SilentServers, ask_concurrently
-from tests.support import replay_dashboard
+from rmqlb.sources.source import Access
+from tests.support import replay_dashboard, replay_remoting
 from tests.support.mismatches import every_case
 from tests.support.replay_remoting import Fault, Replay, Turn, cluster, refusal, refusing, remoting, silent, success
 
 from . import test_dashboard as dashboards
-from .test_nameserver import NOW, body, reads
+from .test_nameserver import body, reads
 
 RUNNING = RequestCode.GET_CONSUMER_RUNNING_INFO
-LATE = "not asked within the 10 s of the deadline"
+LATE = "not requested within the 10 s of the deadline"
 NEVER = Deadline(None)
 
 
@@ -108,7 +108,7 @@ def asked_at(brokers: tuple[Replay, ...], time: FakeTime) -> dict[str, list[floa
 
 def fetch(brokers: tuple[Replay, ...], pace: Pace, wanted: Wanted, deadline_s: float | None = None) -> ClusterSnapshot:
     deadline = Deadline(deadline_s, pace.now)
-    return LiveSource(reads([brokers[0].address], brokers), lambda: NOW, pace, deadline=deadline).fetch(wanted)
+    return LiveSource(reads([brokers[0].address], brokers, pace=pace, deadline=deadline)).fetch(wanted)
 
 
 @pytest.mark.parametrize("wanted", [Wanted(several=("*-svc",), evidence=True), Wanted(several=("*-svc",), spaced=True)])
@@ -117,7 +117,7 @@ def test_a_second_passes_between_two_requests_to_a_consumer(brokers: tuple[Repla
     times = asked_at(brokers, time)
     for _ in range(2):
         fetch(brokers, time.pace, wanted)
-    LiveSource(reads([brokers[0].address], brokers), lambda: NOW, time.pace).ask_stacks("order-svc", list(times))
+    LiveSource(reads([brokers[0].address], brokers, pace=time.pace)).ask_stacks("order-svc", list(times))
     assert max(map(len, times.values())) == 5
     for moments in times.values():
         assert all(later - earlier >= 1 for earlier, later in pairwise(moments))
@@ -138,7 +138,7 @@ def test_what_is_not_asked_before_the_deadline_is_unread(brokers: tuple[Replay, 
     assert (late, times) == ({f"192.0.2.2@inst{i}" for i in range(3)}, {})
     assert not any(part.no_answer for part in snapshot.unread if part.kind == "member")
     assert snapshot.group("order-svc").request_modes is None
-    with pytest.raises(EndpointError, match=r"not asked within the 0 s of the deadline$"):
+    with pytest.raises(EndpointError, match=r"not requested within the 0 s of the deadline$"):
         fetch(brokers, time.pace, Wanted(group="order-svc"), 0)
 
 
@@ -164,11 +164,11 @@ def test_who_waits_for_a_consumer_takes_no_place_of_the_four_requests() -> None:
         return RouteSighting(TopicRouteData(topic, (), ()), Seen("memory"))
 
     consumers: Any = SimpleNamespace(
-        kind="memory", endpoint="memory", broker_reads=None, unread=list, close=list, running_info=running_info,
+        access=Access(pace=Pace(now=lambda: 0.0, sleep=sleep)), kind="memory", endpoint="memory", broker_reads=None, unread=list, close=list, running_info=running_info,
         connections=connections, route=route, groups=lambda: ["g", "h"], brokers=lambda _: {"a": "a:1"},
         offsets=lambda *_: ({}, None), silent_brokers_answer=lambda: False,
     )  # fmt: skip
-    source = LiveSource(consumers, lambda: NOW, Pace(now=lambda: 0.0, sleep=sleep))
+    source = LiveSource(consumers)
     source.fetch(Wanted(group="g", evidence=True))
     assert not asleep.is_set()
     snapshot = source.fetch(Wanted(several=("?",), evidence=True))
@@ -196,26 +196,22 @@ def test_a_silent_broker_is_asked_once_and_again_at_the_end_and_is_read_whole_if
     assert sorted(snapshot.groups) == ["audit-svc", "bill-svc", "order-svc"]
     assert len(mute.requests) == 2
     parts = [part for part in snapshot.unread if part.kind in ("members", "offsets")]
-    assert {part.no_answer and part.reason.partition(": ")[2] for part in parts} == {"no whole answer within 0.3 s"}
+    assert {part.no_answer and part.reason.partition(": ")[2] for part in parts} == {"no complete answer within 0.3 s"}
     with cluster() as whole:
-        expected = LiveSource(reads([whole[0].address], whole), lambda: NOW).fetch(ALL).groups
+        expected = LiveSource(reads([whole[0].address], whole)).fetch(ALL).groups
     with cluster(Replay(), Replay(broker="b1", faults={"*": silent_first})) as (good, slow):
-        found = LiveSource(reads([good.address], (good, slow), timeout=0.5), lambda: NOW).fetch(ALL)
+        found = LiveSource(reads([good.address], (good, slow), timeout=0.5)).fetch(ALL)
     groups, wanted = ({name: each.client_ids for name, each in of.items()} for of in (found.groups, expected))
     assert groups == wanted
     assert not [part for part in found.unread if part.kind in ("members", "offsets", "group")]
 
 
 def test_silent_brokers_are_found_all_at_once() -> None:
-    waiting, most, lock = [0], [0], threading.Lock()
+    waiting = replay_remoting.AtOnce()
 
     def counted(turn: Turn) -> None:
-        with lock:
-            waiting[0] += 1
-            most[0] = max(most[0], waiting[0])
-        turn.replay.stop.wait(0.5)
-        with lock:
-            waiting[0] -= 1
+        with waiting:
+            turn.replay.stop.wait(0.5)
         turn.hang_up()
 
     with ExitStack() as stack:
@@ -226,20 +222,20 @@ def test_silent_brokers_are_found_all_at_once() -> None:
         }
         answer = success(body({"brokerAddrTable": table, "clusterAddrTable": {"c": sorted(table)}}))
         good = stack.enter_context(remoting(Replay(answers={(RequestCode.GET_BROKER_CLUSTER_INFO, ""): answer})))
-        source = LiveSource(NameServerReads([good.address], WireSettings(timeout=0.4, retries=0)))
+        source = LiveSource(NameServerReads([good.address], Access(timeout=0.4, retries=0)))
         with pytest.raises(EndpointError):
             source.fetch(ALL)
-    assert most[0] >= MUTE - 1
+    assert waiting.most >= MUTE - 1
     assert {len(each.requests) for each in mute} == {1}
 
 
 def test_no_request_begins_or_lasts_beyond_the_deadline() -> None:
     with cluster(Replay(), Replay(broker="b1", faults={"*": silent})) as (good, mute):
         deadline = Deadline(0.3)
-        source = LiveSource(reads([good.address], (good, mute), timeout=20, deadline=deadline), deadline=deadline)
+        source = LiveSource(reads([good.address], (good, mute), timeout=20, deadline=deadline))
         snapshot = source.fetch(ALL)
     reasons = {part.reason.split(": ")[-1] for part in snapshot.unread if part.no_answer}
-    assert reasons & {f"{what} within the 0.3 s of the deadline" for what in ("no answer", "not asked")}
+    assert reasons & {f"{what} within the 0.3 s of the deadline" for what in ("no answer", "not requested")}
     assert len(mute.requests) == 1
 
 
@@ -259,7 +255,7 @@ def test_only_what_a_server_answers_by_itself_shows_its_silence() -> None:
 
 
 def evidence_through(brokers: Sequence[Replay]) -> ClusterSnapshot:
-    source = LiveSource(reads([brokers[0].address], tuple(brokers), timeout=0.3, retries=0), clock=lambda: NOW)
+    source = LiveSource(reads([brokers[0].address], tuple(brokers), timeout=0.3, retries=0))
     return source.fetch(Wanted(group="order-svc", evidence=True))
 
 

@@ -18,7 +18,6 @@ from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting, Unread, Wanted
 from rmqlb.remoting.frame import FrameDecoder
 from rmqlb.sources.dump import DumpSource
 from rmqlb.sources.formats import documents as docs
-from rmqlb.sources.formats.consumer_evidence import consumer_evidence
 from rmqlb.sources.formats.snapshot_file import to_document
 from rmqlb.views.formats.machine import as_json, as_yaml, envelope
 from rmqlb.views.report import Report
@@ -110,7 +109,7 @@ def test_what_is_written_is_read_back_and_written_again_to_the_byte(snapshot: Cl
 def test_a_newer_major_version_or_none_is_refused_before_the_fields_are_read() -> None:
     for version in ("3.0", "3", "10.3"):
         error = problem(snapshot_text({"topics": "another shape"}, version))
-        assert error.message == f"stdin: snapshot format {version} is newer than this program reads (2.0)"
+        assert error.message == f"stdin: snapshot format {version} is too new: this rmqlb reads up to 2.0"
         assert error.hint == "use a newer rmqlb"
     odd: tuple[object, ...] = ("", "x", "²", "1x", "-1", "9" * 5000, None, True, [1])
     for error in (problem(snapshot_text({}, version)) for version in odd):
@@ -209,7 +208,7 @@ ConsumeMessageThread_other_group_1      com.example.Other.run(Other.java:1)
 
 def evidence(**document: Any) -> ConsumerEvidence:
     given = {"properties": {}, "mqTable": {}, **document}
-    return consumer_evidence(docs.convert(given, docs.RunningInfoDocument, "x"), "x")
+    return docs.consumer_evidence(docs.convert(given, docs.RunningInfoDocument, "x"), "x")
 
 
 def stacks(text: object, group: str = "g") -> tuple[str, ...] | None:
@@ -222,7 +221,7 @@ def test_a_java_consumers_report_has_its_queues_rates_and_limits(form: str) -> N
     value = dashboard_data("running-order-svc-inst0")
     if form == "broker":
         value = docs.parse_document(command.body or b"", "x")
-    found = consumer_evidence(docs.convert(value, docs.RunningInfoDocument, "x"), "x", 1795226746000)
+    found = docs.consumer_evidence(docs.convert(value, docs.RunningInfoDocument, "x"), "x", 1795226746000)
     assert (found.read_at, found.orderly, found.stacks) == (1795226746000, False, None)
     assert found.limits == PullLimits(messages=1000, mib=100, span=2000)
     topics = ["%RETRY%order-svc", *["OrderEvents"] * 6, *["Skewed"] * 3]

@@ -1,6 +1,8 @@
+import json
 import os
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -8,9 +10,14 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rmqlb.errors import UsageError
+from rmqlb.engine.allocate.rules import NAMES
+from rmqlb.errors import DataError, UsageError
 from rmqlb.model.configuration import ConfigFile, Context, SecretPlace, Value, secret_place
+from rmqlb.model.policy import LIMITS, Limit, Policy, Rule, Waiver
+from rmqlb.sources.formats.yaml_text import read_yaml
+from rmqlb.sources.user_files import policy_file
 from rmqlb.sources.user_files.config_file import change_user_file, read_user_file, with_context, with_value
+from rmqlb.sources.user_files.policy_file import parse_policy, read_policy
 from rmqlb.sources.user_files.secrets import read_secret
 from tests.support.mismatches import every_case
 
@@ -85,7 +92,7 @@ def test_a_file_is_the_users_alone_to_change_and_one_that_names_a_secret_to_read
         assert raised.value.message == f"{path}: other users can change it"
         return
     place = f"{path}, line 4, contexts.prod.secret"
-    assert raised.value.message == f"{place}: it says where a secret is, and other users can open the file"
+    assert raised.value.message == f"{place}: other users can read this file, which contains the location of a secret"
     assert plain(read_user_file(file(tmp_path, CTX, mode)))["contexts"] == {"prod": {"source": "http://h"}}
 
 
@@ -198,9 +205,9 @@ def test_what_is_no_place_is_refused_without_being_shown() -> None:
     for kind, name in (*places, ("keyring", "https://h/x/me")):
         place = secret_place(f"{kind}:{name}", WHERE)
         assert (place.kind, place.name, str(place)) == (kind, name, f"{kind}:{name}")
-    hint = "say where it is: file:PATH, env:NAME or keyring:SERVICE/USER"
+    hint = "write where the secret is: file:PATH, env:NAME or keyring:SERVICE/USER"
     for text in (CANARY, f"pass:{CANARY}", "file:", "env:", f"env:{CANARY}", "keyring:rmqlb", "keyring:/me", "keyring:a/", ""):  # fmt: skip
-        assert problem(text) == ("that is not a place of a secret", hint)
+        assert problem(text) == ("not a location of a secret", hint)
 
 
 def test_a_files_first_line_is_the_secret_and_an_editors_mark_is_no_part_of_it(tmp_path: Path) -> None:
@@ -213,7 +220,7 @@ def test_a_files_first_line_is_the_secret_and_an_editors_mark_is_no_part_of_it(t
         path.write_bytes(text.encode())
         assert problem(f"file:{path}") == (f"file:{path}: its first line is empty", None)
     path.chmod(0o640)
-    assert problem(f"file:{path}") == (f"file:{path}: other users can open it", f"chmod 600 {path}")
+    assert problem(f"file:{path}") == (f"file:{path}: other users can read it", f"chmod 600 {path}")
     path.chmod(0o600)
     path.write_bytes(b"\xff")
     assert problem(f"file:{path}") == (f"file:{path}: it is not UTF-8 text", None)
@@ -231,6 +238,90 @@ def test_a_keyring(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert problem("keyring:rmqlb/other") == missing
     assert problem("keyring:rmqlb/empty")[0] == "keyring:rmqlb/empty: the keyring has no such entry"
     message, hint = problem("keyring:locked/me")
-    assert message == "keyring:locked/me: the keyring does not give it (Locked)"
-    assert hint == "is the keyring unlocked? keyring diagnose tells which one is used"
+    assert message == "keyring:locked/me: the keyring does not return the secret (Locked)"
+    assert hint == "is the keyring unlocked? keyring diagnose shows which keyring is in use"
     del sys.modules["keyring"]
+
+
+ROOT = Path(__file__).parent.parent.parent
+FULL = """\
+rules:
+  - name: even
+    groups: ["order-*", bill]
+    exclude: order-test
+    limits:
+      minConsumers: 2
+      imbalance: 1.5
+      idle: 0
+      movedOnConsumerLoss: 33.3%
+      maxDrainTime: 1m30s
+      strategies: [avg, OurOwnStrategy]
+    severity: warning
+    assume: avg_by_circle
+    skipOffline: true
+  - {name: topics, topics: "*", limits: {minBrokers: 2}}
+waivers:
+  - {rule: even, group: "order-*", limit: idle, reason: until it is corrected, until: 2026-12-31}
+  - {topic: T, reason: a test topic, until: "2027-01-01"}
+"""
+OF_EVEN = (
+    *(Limit("minConsumers", 2), Limit("imbalance", 1.5), Limit("idle", 0), Limit("movedOnConsumerLoss", 0.333)),
+    *(Limit("maxDrainTime", 90_000), Limit("strategies", ("AVG", "OurOwnStrategy"))),
+)
+EVEN = Rule(
+    "even", "group", ("order-*", "bill"), OF_EVEN, ("order-test",), "warning", "AVG_BY_CIRCLE", skip_offline=True
+)
+READ = (
+    (EVEN, Rule("topics", "topic", ("*",), (Limit("minBrokers", 2),))),
+    (
+        Waiver("until it is corrected", date(2026, 12, 31), "even", "order-*", None, "idle"),
+        Waiver("a test topic", date(2027, 1, 1), topic="T"),
+    ),
+)
+
+
+def policy_of(text: str | bytes, folder: Path) -> Policy:
+    path = folder / "p.yaml"
+    path.write_bytes(text.encode() if isinstance(text, str) else text)
+    return read_policy(str(path), NAMES)
+
+
+def test_every_key_is_read_of_yaml_and_json_and_the_example_is_a_policy(tmp_path: Path) -> None:
+    for text in (FULL, json.dumps(read_yaml(FULL, "p"), indent="\t")):
+        policy = policy_of(text, tmp_path)
+        assert (policy.rules, policy.waivers, policy.where) == (*READ, str(tmp_path / "p.yaml"))
+    policy = read_policy(str(ROOT / "examples" / "policy.yaml"), NAMES)
+    assert ({rule.about for rule in policy.rules}, bool(policy.waivers)) == ({"group", "topic"}, True)
+
+
+def test_a_file_that_is_too_large_or_no_text_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="larger than 1048576 bytes") as caught:
+        policy_of(b"#" * (policy_file.MAX_BYTES + 1), tmp_path)
+    assert caught.value.hint == "the limit is 1 MB"
+    with pytest.raises(UsageError, match="line 2 is not UTF-8 text"):
+        policy_of(b"rules:\n\xff", tmp_path)
+    with pytest.raises(DataError, match=r"--policy none\.yaml: No such file"):
+        read_policy("none.yaml", NAMES)
+
+
+KEYS = ("rules", "name", "groups", "topics", "limits", "severity", "assume", "skipOffline", "rule", "until", *LIMITS)
+SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False)
+VALUES = st.recursive(
+    SCALARS | st.text(max_size=5) | st.sampled_from(["*", "50%", "AVG", "2026-12-31", "r"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(KEYS), inner, max_size=4),
+)
+
+
+@given(VALUES, st.sampled_from([("rules", 0, "limits"), ("rules", 0, "groups"), ("waivers", 0, "until"), ("rules", 0)]))
+def test_one_odd_value_in_a_good_policy_is_read_or_refused_with_its_line(
+    value: object, path: tuple[str | int, ...]
+) -> None:
+    policy = json.loads(json.dumps(read_yaml(FULL, "p")))
+    place = policy
+    for step in path[:-1]:
+        place = place[step]
+    place[path[-1]] = value
+    try:
+        assert len(parse_policy(json.dumps(policy), "p", NAMES).rules) == 2
+    except UsageError as error:
+        assert error.message.startswith("p, line 1")

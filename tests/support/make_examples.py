@@ -14,10 +14,11 @@ from rmqlb.engine.assignment.assign import Members, owners_at_rest
 from rmqlb.model.group import Connection, ConsumerGroup, Seen
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting, Wanted
-from rmqlb.sources.dashboard import DashboardReads, HttpSettings
+from rmqlb.sources.dashboard import DashboardReads
 from rmqlb.sources.dump import DumpSource
 from rmqlb.sources.formats.snapshot_file import to_document
 from rmqlb.sources.live import LiveSource
+from rmqlb.sources.source import Access
 from rmqlb.views.formats.machine import as_json, envelope
 from rmqlb.views.report import Report
 from tests.support.replay_dashboard import Replay, dashboard
@@ -41,8 +42,8 @@ def cluster_json() -> str:
     with dashboard(Replay()) as replay:
         found = []
         for group in STRATEGIES:
-            reads = DashboardReads(replay.url, HttpSettings(), clock=lambda: CAPTURED_AT)
-            found.append(LiveSource(reads, lambda: CAPTURED_AT).fetch(Wanted(group=group)))
+            reads = DashboardReads(replay.url, Access(clock=lambda: CAPTURED_AT))
+            found.append(LiveSource(reads).fetch(Wanted(group=group)))
         whole = replace(
             found[0], routes={topic: route for snapshot in found for topic, route in snapshot.routes.items()},
             groups={name: group for snapshot in found for name, group in snapshot.groups.items()}, unread=(), notes=(),

@@ -13,6 +13,7 @@ from statistics import median
 from typing import Final, NamedTuple
 
 from rmqlb import Event, GroupScenario, Members, MessageQueue, Timers
+from rmqlb.engine.kernel import nearest_rank
 from rmqlb.engine.rebalance.simulate import GroupSimulation
 from rmqlb.engine.record.compare import placed
 from rmqlb.model.simulate_rebalance import Interval
@@ -134,7 +135,7 @@ class Comparison(NamedTuple):
         """Beside the trials without so many of 100 at either end, by more than the tolerance."""
         measured = self.measured[queue].figure(figure)
         ordered = sorted(each[queue].figure(figure) for each in self.foretold)
-        low, high = quantile(ordered, percent), quantile(ordered, 100 - percent)
+        low, high = nearest_rank(ordered, percent), nearest_rank(ordered, 100 - percent)
         if placed((measured, measured), (low, high), TOLERANCE_US) != "as-predicted":
             yield f"{self._named(queue)}: {figure} {seconds(measured)}, simulated {seconds(low)} to {seconds(high)}"
 
@@ -156,11 +157,6 @@ def _is_rare(agreeing: int, trials: Sequence[Window]) -> bool:
 def alone(found: Windows) -> list[str]:
     """Who owned every queue at some time, sorted: a consumer of several that was told that it is the only one."""
     return sorted(frozenset.intersection(*(window.owners for window in found.values())))
-
-
-def quantile(ordered: Sequence[int], percent: int) -> int:
-    """The smallest value that so many of 100 do not exceed."""
-    return ordered[max(-(-len(ordered) * percent // 100), 1) - 1]
 
 
 def seconds(us: int) -> str:
@@ -189,7 +185,9 @@ def report(recording: Recording, comparisons: Sequence[Comparison]) -> str:
         for name in FIGURES:
             largest = (max(window.figure(name) for window in found.values()) for found in each.foretold)
             ordered, measured = sorted(largest), max(window.figure(name) for window in each.measured.values())
-            spread = "/".join(seconds(value) for value in (quantile(ordered, 50), quantile(ordered, 95), ordered[-1]))
+            spread = "/".join(
+                seconds(value) for value in (nearest_rank(ordered, 50), nearest_rank(ordered, 95), ordered[-1])
+            )
             figures.append(f"{name} {seconds(measured)} against {spread}")
         number = sum(bool(alone(trial)) for trial in each.foretold)
         told = f"; takes every queue: {alone(each.measured)}, in {number} of {trials} trials somebody does"

@@ -65,6 +65,22 @@ def refusal(code: int, remark: str | None = None) -> RemotingCommand:
     return RemotingCommand(code=code, remark=remark)
 
 
+class AtOnce:
+    """How many of these blocks run at once at most, over all threads: `with at_once: …`."""
+
+    def __init__(self) -> None:
+        self._lock, self._now, self.most = threading.Lock(), 0, 0
+
+    def __enter__(self) -> None:
+        with self._lock:
+            self._now += 1
+            self.most = max(self.most, self._now)
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._now -= 1
+
+
 @dataclass
 class Replay:
     version: Version = "5.5.0"  # as which RocketMQ it answers
@@ -76,7 +92,7 @@ class Replay:
     requests: list[RemotingCommand] = field(default_factory=list)  # all that was asked, in the order of arrival
     forbidden: list[int] = field(default_factory=list)  # codes asked that are not on the read-only list; none is right
     connections: int = 0  # how many were taken; with TLS, those whose handshake failed included
-    most_at_once: int = 0  # requests that were under way
+    requests_under_way: AtOnce = field(default_factory=AtOnce)
     stop: threading.Event = field(default_factory=threading.Event)  # set when the test is over: endless answers end
     address: str = ""  # where it listens
 
@@ -189,7 +205,7 @@ class _Handler(socketserver.BaseRequestHandler):
             while data := self.request.recv(65536):
                 for request in decoder.feed(data):
                     replay.requests.append(request)
-                    with self.server.under_way():
+                    with replay.requests_under_way:
                         self._serve(request)
                     served += 1
                     if served == replay.close_after:
@@ -233,7 +249,6 @@ class _Server(socketserver.ThreadingTCPServer):
         self.failures: list[str] = []
         self._lock = threading.Lock()
         self._connections: set[socket.socket] = set()
-        self._at_once = 0
         super().__init__(("127.0.0.1", 0), _Handler)
 
     def open(self, connection: socket.socket) -> None:
@@ -246,17 +261,6 @@ class _Server(socketserver.ThreadingTCPServer):
     def done(self, connection: socket.socket) -> None:
         with self._lock:
             self._connections.discard(connection)
-
-    @contextmanager
-    def under_way(self) -> Iterator[None]:
-        with self._lock:
-            self._at_once += 1
-            self.replay.most_at_once = max(self.replay.most_at_once, self._at_once)
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._at_once -= 1
 
     def handle_error(self, request: object, client_address: object) -> None:  # noqa: ARG002 - the base class's names
         """A mistake in a test's own answer; the test must hear of it."""

@@ -162,7 +162,7 @@ WAIVED = Waiver("known", DAY, group="g")
     (shown(rule("w", "warning", idle=0)), ("1 of 2 limits failed, none of severity error: group g: idle is 1 (at most 0)", "  1 passed; 1 rule of p.yaml on 2026-06-15"), "warning"),
     (shown(rule("w", "info", minConsumers=3), rule("e", idle=0)), ("3 of 4 limits failed: group g: idle is 1 (at most 0), and 2 more", "  1 passed; 2 rules of p.yaml on 2026-06-15"), "error"),
     (shown(rule("r", idle=0), waivers=(WAIVED,)), ("none of 2 limits failed", "  1 passed, 1 waived; 1 rule of p.yaml on 2026-06-15"), "inOrder"),
-    (shown(rule("r", idle=0), unknown=True), ("1 limit could not be judged: group u: idle: the strategy of its consumers is not known (`assume` in the rule names one)", "  1 passed; 1 rule of p.yaml on 2026-06-15"), "warning"),
+    (shown(rule("r", idle=0), unknown=True), ("1 limit could not be judged: group u: idle: the strategy of its consumers is unknown (set `assume` in the rule)", "  1 passed; 1 rule of p.yaml on 2026-06-15"), "warning"),
     (shown(rule("w", "warning", idle=0), unknown=True), ("none of 2 limits failed, 1 could not be judged", "  1 passed; 1 rule of p.yaml on 2026-06-15"), ""),
     (shown(rule("r", idle=0, minConsumers=9), unknown=True), ("2 of 4 limits failed: group h: minConsumers is 1 (at least 9), and 1 more", "  1 passed, 1 could not be judged; 1 rule of p.yaml on 2026-06-15"), "error"),
 ])  # fmt: skip

@@ -90,10 +90,10 @@ SHOWN = {
     "in order": diagnosis(outcome="inOrder", not_applicable=NOT_ORDERLY),
     "in order, one idle": diagnosis(IDLE, outcome="inOrder"),
     "undecided": diagnosis(outcome="unknown", unknown=UNDECIDED),
-    "two looks": diagnosis(
+    "two samples": diagnosis(
         samples=(BEFORE, DiagnosedSample("here", AT)), counts=replace(COUNTS, lag=None, lag_at_least=1500)
     ),
-    "two looks at two places": diagnosis(samples=(BEFORE, OTHER), counts=replace(COUNTS, lag=None, lag_at_least=None)),
+    "two samples at two places": diagnosis(samples=(BEFORE, OTHER), counts=replace(COUNTS, lag=None, lag_at_least=None)),
     "one look at an unknown time": diagnosis(samples=(OTHER,), counts=GroupCounts()),
     "no look": diagnosis(finding(), samples=()),
     "evidence of two places": diagnosis(finding(evidence=(evidence(), evidence("of y", "text", source="there", at="?")))),

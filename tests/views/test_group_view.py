@@ -42,7 +42,7 @@ STALLS = [event("pull-stall", at, "b", f"pull-stall b@{at}s") for at in (4, 5, 6
 
 
 @every_case(("strips", "changes", "start", "end"), [
-    (TWO, {}, "g, join b@3s: longest gap 2.0 s (1 of 2 queues); longest overlap 3.0 s (1 of 2 queues); ", "converged 1.0 s after it"),
+    (TWO, {}, "g, join b@3s: longest gap 2.0 s (1 of 2 queues); longest overlap 3.0 s (1 of 2 queues); ", "converged 1.0 s after the event"),
     # the figure counts from the first event; a person waits from the last one on
     (TWO, {"events": [event("broker-down", 1), event("broker-up", 4)], "settled_us": 5 * SECOND_US}, "g, broker-down b at 1 s, broker-up b at 4 s: ", "; converged 2.0 s after b is back"),
     (TWO, {"events": [event("broker-down", 1), event("broker-up", 4)], "settled_us": 3 * SECOND_US}, "", "; converged 3.0 s after the first event"),
@@ -52,8 +52,8 @@ STALLS = [event("pull-stall", at, "b", f"pull-stall b@{at}s") for at in (4, 5, 6
     ({"broker-a 0": "aaa!!!", "broker-a 1": "aaa   ", "broker-a 2": "aaaaaa"}, {}, "g, join b@3s: 1 of 3 queues unassigned and 1 of 3 queues with duplicate owners at the end; longest gap", ""),
     ({"broker-a 0": "a!!!"}, {"scenario": EVERYBODY}, "g, join b@3s: no gap; ", ""),
     # an outage is told apart from gaps, which the second line has
-    ({"broker-a 0": "aa####  bb", "broker-a 1": "bbbbbbbbbb"}, {}, "g, join b@3s: 1 of 2 queues cannot be read for up to 4.0 s; converged", "1.0 s after it"),
-    ({"broker-a 0": "aa##"}, {"settled_us": None}, "g, join b@3s: 1 of 1 queue cannot be read for up to 2.0 s; it still cannot be read at the end; ", "not converged 1.0 s after it, when the simulation ends"),
+    ({"broker-a 0": "aa####  bb", "broker-a 1": "bbbbbbbbbb"}, {}, "g, join b@3s: 1 of 2 queues cannot be read for up to 4.0 s; converged", "1.0 s after the event"),
+    ({"broker-a 0": "aa##"}, {"settled_us": None}, "g, join b@3s: 1 of 1 queue cannot be read for up to 2.0 s; it still cannot be read at the end; ", "not converged 1.0 s after the event, when the simulation ends"),
     ({"broker-a 0": "aaaa"}, {"settled_us": 0, "events": ()}, "g, no event: no gap; no overlap; ", "no queue changes its owner"),
 ])  # fmt: skip
 def test_the_first_line_of_one_group(strips: dict[str, str], changes: dict[str, Any], start: str, end: str) -> None:

@@ -1,7 +1,5 @@
-import json
 import re
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -28,36 +26,10 @@ from tests.support.mismatches import every_case
 from tests.views.shown import on_a_terminal
 
 
-def test_a_queue_that_only_a_config_list_names_is_nobodys_under_the_other_strategies(tmp_path: Path) -> None:
-    config = tmp_path / "config.json"
-    config.write_text(json.dumps({"a": [{"topic": "Skewed", "brokerName": "broker-z", "queueId": 0}]}))
-    asked = ("--topic", "Skewed", "--consumers", "a,b", "--strategy", "AVG", "--strategy", "CONFIG")
-    line = ("show-owners", "-s", EXAMPLE, *asked, "--strategy-option", f"queues={config}", "--section", "queues")
-    assert run(*line, "-o", "plain").stdout.split()[-4:] == ["broker-z", "0", "(unassigned)", "a"]
-    assert data_of(*line)["queues"][-1]["owners"] == {"AVG": [], "CONFIG": ["a"]}
-
-
 def snapshot(*owners: str) -> str:
     queue = {"topic": "T", "brokerName": "a"}
     states = [{**queue, "queueId": queue_id, "owners": ids.split()} for queue_id, ids in enumerate(owners)]
     return snapshot_text("T", number=4, clientIds=["a", "b"], topics=["T"], queues=states)
-
-
-PIN = "--strategy PIN --strategy AVG --strategy-option host=elsewhere"
-
-
-@every_case(("owners", "more", "line"), [
-    (("a", "a", "b", "b"), "", "each of 4 queues has one observed owner, as AVG predicts"),
-    (("a", "", "b", "a b"), "--strategy AVG", "1 of 4 queues is unassigned; 1 of 4 queues has duplicate owners; observed owners of 2 of 4 queues differ from the prediction of AVG"),
-    (("b", "a", "b", "a"), "--strategy AVG", "each of 4 queues has one observed owner; observed owners of 2 of 4 queues differ from the prediction of AVG"),
-    (("a", "a"), "--strategy AVG", "owners of 2 of 4 queues are observed, each has one, as AVG predicts"),
-    ((), "--strategy AVG", "each of 4 queues gets one owner under AVG (no owner is observed)"),
-    ((), f"--consumers a,b {PIN}", "predicted unassigned: 4 of 4 queues under PIN-AVG"),
-    ((), "--consumers a,a,b --strategy AVG", "predicted unassigned: 1 of 4 queues under AVG; predicted read by several processes of one client ID: 2 of 4 queues under AVG"),
-])  # fmt: skip
-def test_the_first_line_says_what_the_cluster_reports(owners: tuple[str, ...], more: str, line: str) -> None:
-    ran = run("show-owners", "-s", "-", "-o", "plain", *more.split(), stdin=snapshot(*owners))
-    assert re.sub(r"^g, 2 consumers( \(3 processes\))?: ", "", ran.stdout.splitlines()[0]) == line
 
 
 def report_of(*owners: str, **more: Any) -> Report:

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from rmqlb import SendReport, simulate_send, simulate_trials
 from rmqlb.model.send_scenario import Failure, Moment, Reaction, Selector, SendScenario
 from rmqlb.views.simulate_send import last_failed_ms, send_facts, send_gravity, send_report, send_settings
-from tests.cli.run import EXAMPLE, data_of, envelope_of
+from tests.cli.run import envelope_of
 from tests.support.builders import route
 from tests.support.mismatches import every_case
 
@@ -96,30 +96,15 @@ def test_the_settings_stand_last() -> None:
         assert settings(fails(REFUSED, 0, 5, notices)).endswith(f"\nb: refused from 0 s to 5 s; the NameServer {line}")
 
 
-MINUTE = ("--rate", "10", "--for", "1m")
-DEAD = ("--fail", "broker-b@10s-40s", "--set", "nameserver-notices=never", *MINUTE)
-SDKS = (*DEAD, "--compare", "sdks")
-
-
-SEND = ("simulate-send", "-s", EXAMPLE, "-t", "OrderEvents")
-
-
-def test_each_sdk_has_its_own_retries_unless_they_are_given() -> None:
-    sdks = {each["sdk"]: each["totals"] for each in data_of(*SEND, *SDKS)["sdks"]}
-    assert list(sdks)[:3] == ["java", "go", "cpp"]
-    assert "go-grpc@master" in sdks
-    # Rust makes one attempt of a message, Go's gRPC SDK three. It loses messages 101 to 400, which go 18 times round 16
-    # queues, of which b's eight come first in the route, and 12 more: 144 + 4.
-    assert (sdks["rust-grpc"]["attempts"], sdks["go-grpc"]["failedAttempts"]) == (600, 3 * 148)
-
-
 def test_an_sdk_that_cannot_be_simulated_is_left_out_and_named() -> None:
     brokers: Any = {f"b{number:02}": 1 for number in range(13)}
     many = msgspec.json.encode(route(**brokers)).decode()
     value = envelope_of("simulate-send", "-s", "-", "-t", "T", "--messages", "20", "--compare", "sdks", stdin=many)
     assert "go" not in [each["sdk"] for each in value["data"]["sdks"]]
     (found,) = [finding["message"] for finding in value["findings"] if finding["code"] == "sdk-not-simulated"]
-    assert found.startswith("go is left out: topic T: the order of a Go producer's queues is not known beyond 12")
+    assert found.startswith(
+        "go is left out: topic T: rmqlb does not know the order of a Go producer's queues beyond 12"
+    )
 
 
 @every_case(("stored", "audience"), [((1, 3), "scripts"), ((1, 4), "all"), ((20, 23), "scripts"), ((10, 13), "all")])

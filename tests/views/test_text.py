@@ -79,7 +79,7 @@ def test_the_catalogue_is_fit_for_both_formats() -> None:
     names = [metric.full_name for metric in METRICS]
     assert len(set(names)) == len(names)
     for metric in METRICS:
-        assert re.fullmatch("rocketmq_lb_[a-z]+(_[a-z]+)*", metric.full_name)
+        assert re.fullmatch("rmqlb_[a-z]+(_[a-z]+)*", metric.full_name)
         assert all(re.fullmatch("[a-z]+", label) for label in metric.labels)
         assert not metric.unit or metric.name.endswith(f"_{metric.unit}")
         assert not metric.name.endswith(("_total", "_info", "_count", "_sum", "_bucket", "_created")), "kept for types"
@@ -90,7 +90,7 @@ def test_what_is_unknown_is_left_out_and_zero_is_not() -> None:
     unknown = Sample(of.OF_GROUP["imbalance"], None, (None, "g"))
     assert as_prometheus(()) == as_prometheus([unknown]) == "# EOF\n"
     text = as_prometheus([unknown, Sample(of.OF_GROUP["lag"], 0, (None, "g")), Sample(of.OF_GROUP["lag"], None)])
-    assert read_metrics(text) == {"rocketmq_lb_group_lag": {labelled(group="g"): 0}}
+    assert read_metrics(text) == {"rmqlb_group_lag": {labelled(group="g"): 0}}
 
 
 @given(st.lists(NAMES, unique=True, min_size=1, max_size=4))
@@ -100,7 +100,7 @@ def test_any_names_are_read_back_and_stay_apart(names: list[str]) -> None:
     text = as_prometheus(samples)
     assert visible(text.replace("\n", "")) == text.replace("\n", "")
     shown = [labelled(**{label: label_value(name) for label, name in own.items()}) for own in labels]
-    assert read_metrics(text) == {"rocketmq_lb_queue_lag": {each: value for value, each in enumerate(shown)}}
+    assert read_metrics(text) == {"rmqlb_queue_lag": {each: value for value, each in enumerate(shown)}}
 
 
 @every_case("name", ["orders", "%RETRY%g", "订单", 'say "hi"', "a,b={}#", "-1", "a b", "'"])

@@ -79,7 +79,7 @@ class Declared:
                 raise UsageError(f"{each} is a source, not a {what}", hint=f"name the source with -s: -s {each}")
         if isinstance(typed, str) and value is not None and value != typed:
             option = self.spellings(name)[-1]
-            problem = f"{typed} and {option} {value}: one {(self.positional or '').lower()} is meant"
+            problem = f"{typed} and {option} {value}: expected one {(self.positional or '').lower()}"
             raise UsageError(problem, hint="leave one of them out", code="given-twice")
         return typed if isinstance(typed, str) else [*typed, *(value or ())]
 
@@ -204,7 +204,7 @@ def _check_stdin(groups: Collection[Options], *, watched: bool) -> None:
     if len(reading) > 1:
         raise UsageError(f"{reading[0]} and {reading[1]} both read stdin")
     if reading and watched:
-        raise UsageError("--watch reads its source again and again, and stdin can be read once", hint="name a file")
+        raise UsageError("--watch reads its source repeatedly, but stdin can be read only once", hint="name a file")
 
 
 def _parameters(group: type[Options], without: Collection[str], formats: tuple[str, ...] | None) -> list[Parameter]:

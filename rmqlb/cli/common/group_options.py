@@ -7,7 +7,7 @@ from rmqlb.cli.common.options import GivenRates
 from rmqlb.cli.common.set_option import SettingsOptions, setting, timers
 from rmqlb.model.limits import MOST_CONSUMERS
 
-RATE_HINT = "pass the rate: --rate R or --set earlier=FILE"
+RATE_HINT = "pass the rate: --rate R or --set earlier=FILE; lag also needs --set consume-time=TIME"
 _members, _route, _consumers = map(Panel, ("Consumer changes", "Route changes", "Consumers"))
 
 
@@ -25,8 +25,8 @@ class ChangeOptions(SettingsOptions):
     )
     remove_brokers: Texts = _route("--remove-broker NAME", "Broker to remove from the route.")
     remove_masters: Texts = setting("remove-master")
-    read_queues: Texts = _route("[BROKER=]N", "Read queues of each broker or of BROKER.")
-    write_queues: Texts = _route("[BROKER=]N", "Write queues of each broker or of BROKER.")
+    read_queues: Texts = _route("[BROKER=]N", "Read queues per broker, or of BROKER only.")
+    write_queues: Texts = _route("[BROKER=]N", "Write queues per broker, or of BROKER only.")
 
     def arguments(self) -> dict[str, Any]:
         from rmqlb.verbs import parse
@@ -44,7 +44,8 @@ class MemberOptions(SettingsOptions, GivenRates):
 
     strategy: Text = about(
         "STRATEGY",
-        "Allocation strategy, or FILE.py:NAME. FILE.py is run; default: as consumers report or show, otherwise AVG.",
+        "Allocation strategy, or FILE.py:NAME. FILE.py is run; default: as consumers report, or as their queues "
+        "show, otherwise AVG.",
     )
     orderly: bool = _consumers.flag("Ordered consumption (MessageListenerOrderly).")
     sdk: Texts = setting("sdk")

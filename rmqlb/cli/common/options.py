@@ -76,13 +76,13 @@ class PolicyOptions(StrategyOptions):
         "Policy file with rules and waivers, or - for stdin. The file is YAML or JSON; default: a built-in policy.",
         stdin="-",
     )
-    today: Text = own("YYYY-MM-DD", "Date for which waivers are checked; default: today.")
+    today: Text = own("YYYY-MM-DD", "Date on which waivers must be valid; default: today.")
     print_policy: bool = own.flag("Print the built-in policy as commented YAML, and exit.", for_verb=False)
 
     def printed_policy(self, *name: str) -> str | None:
         """The text that is asked for instead of an answer, if any (raises UsageError)."""
         if self.print_policy and self.policy is not None:
-            raise UsageError("--print-policy prints the built-in policy, and --policy names another one")
+            raise UsageError("--print-policy prints the built-in policy, but --policy names another one")
         if not self.print_policy:
             return None
         from rmqlb.sources.user_files.policy_file import built_in_text
@@ -95,7 +95,7 @@ class EarlierOptions(Options):
 
 
 class LagOptions(EarlierOptions):
-    max_lag: int = own("N", "Lag above which a group is lagging.", MAX_LAG, min=0)
+    max_lag: int = own("N", "Lag above which a group counts as lagging.", MAX_LAG, min=0)
 
 
 class SomeGroups(StrategyOptions):
@@ -117,7 +117,7 @@ class GroupOptions(SomeGroupsOnTopics):
     )
     sdk: Texts = about(
         "[ID=]java|go|cpp",
-        "Client library of the consumers or of one; default: as reported, or java; repeatable.",
+        "Client library of all consumers, or of one; default: as reported, or java; repeatable.",
     )
 
     def arguments(self) -> dict[str, Any]:

@@ -29,23 +29,13 @@ def write_whole(path: str, text: str, option: str, *, mode: int | None = None) -
         raise UsageError(f"{option} {path}: {reason}", code="cannot-write") from None
 
 
-def snapshot_report(snapshot: ClusterSnapshot) -> Report:
+def snapshot_envelope(snapshot: ClusterSnapshot, findings: Sequence[Finding] = ()) -> Envelope:
+    """The content of a snapshot file, which `-s` and the pipeline read."""
     from rmqlb.sources.formats.snapshot_file import to_document
-
-    return Report("rmqlb/snapshot", to_document(snapshot), (), ())
-
-
-def snapshot_envelope(snapshot: ClusterSnapshot, findings: Sequence[Finding], command: str) -> Envelope:
     from rmqlb.views.formats.machine import envelope
 
-    return envelope(snapshot_report(snapshot), command, snapshot, findings)
-
-
-def snapshot_text(snapshot: ClusterSnapshot, findings: Sequence[Finding], command: str) -> str:
-    """The text of a snapshot file, which `-s` and the pipeline read."""
-    from rmqlb.views.formats.machine import as_json
-
-    return as_json(snapshot_envelope(snapshot, findings, command))
+    report = Report("rmqlb/snapshot", to_document(snapshot), (), ())
+    return envelope(report, "fetch-routes", snapshot, findings)
 
 
 class PageOptions(Options):

@@ -13,19 +13,9 @@ from rmqlb.engine.arguments import SELECTOR, quietly
 from rmqlb.engine.send.java import hash_code, hash_position, long_hash_code
 from rmqlb.engine.send.scenarios import lognormal
 from rmqlb.errors import DataError, UsageError
+from rmqlb.model import send_scenario as model
 from rmqlb.model.message_queue import MessageQueue
-from rmqlb.model.send_scenario import (
-    HOST_LOSS_US,
-    REFUSED_US,
-    START,
-    STATUSES,
-    Failure,
-    Latency,
-    Moment,
-    Reaction,
-    Selector,
-    SelectorFunction,
-)
+from rmqlb.model.send_scenario import Failure, Latency, Moment, Reaction, Selector
 from rmqlb.model.simulate_send import HotKey, KeySpread
 from rmqlb.model.snapshot import close_names, suggestion
 from rmqlb.remoting.codes import ResponseCode
@@ -54,7 +44,7 @@ def failures(texts: Sequence[str], brokers: Sequence[str], topic: str, notices: 
         match = re.fullmatch(rf"({name})(?:@([^@:]*))?(?::(.*))?", text)
         if match is None:
             raise UsageError(f"{option}: expected BROKER[@FROM-TO][:KIND]")
-        start, end = (START, None) if match[2] is None else _window(match[2], option)
+        start, end = (model.START, None) if match[2] is None else _window(match[2], option)
         reaction = _reaction("refused" if match[3] is None else match[3], option)
         patterns.append(Failure(match[1], reaction, start, end, _notices(notices, reaction)))
     must_differ(texts, [(each.broker_name, each.start, each.end) for each in patterns], "--fail")
@@ -76,9 +66,9 @@ def _matching(name: str, brokers: Sequence[str], topic: str, option: str) -> lis
 def _window(text: str, option: str) -> tuple[Moment, Moment | None]:
     match = re.fullmatch(r"(#?[\w.]*)-(#?[\w.]*)", text)
     if match is None:
-        hint = "write @45s-1m30s, @45s- for from then on, or @#100-#200"
-        raise UsageError(f"{option}: {text} is not a window", hint=hint)
-    start = _moment(match[1], option) if match[1] else START
+        hint = "write @45s-1m30s, @45s- for an open end, or @#100-#200"
+        raise UsageError(f"{option}: {text} is not a time window", hint=hint)
+    start = _moment(match[1], option) if match[1] else model.START
     end = _moment(match[2], option) if match[2] else None
     for before, after in () if end is None else ((start.message, end.message), (start.us, end.us)):
         if before is not None and after is not None and after <= before:
@@ -98,7 +88,7 @@ def _reaction(kind: str, option: str) -> Reaction:
     if lower == "slow" and not equals:
         raise UsageError(f"{option}: how slow?", hint="write :slow=800ms")
     if lower in ("refused", "slow"):
-        return Reaction(lower, lower, 0, duration_us(value, f"{option}:") if equals else REFUSED_US)  # type: ignore[arg-type]
+        return Reaction(lower, lower, 0, duration_us(value, f"{option}:") if equals else model.REFUSED_US)  # type: ignore[arg-type]
     if equals:
         raise UsageError(f"{option}: {name} takes no value", hint="only refused=TIME and slow=TIME do")
     if lower in ("timeout", "read-only"):
@@ -106,11 +96,11 @@ def _reaction(kind: str, option: str) -> Reaction:
     code = response_code(name, option)
     if code is None:
         kinds = ["refused", "timeout", "slow=TIME", "read-only"]
-        others = f"kinds are {', '.join([*kinds, *STATUSES])}, or a response code such as SYSTEM_ERROR or 14"
+        others = f"kinds are {', '.join([*kinds, *model.STATUSES])}, or a response code such as SYSTEM_ERROR or 14"
         raise UsageError(
             f"{option}: there is no failure {name}", hint=close_names(name, [*kinds, *_FAILURES]) or others
         )
-    return Reaction("status" if code[0] in STATUSES else "code", *code)
+    return Reaction("status" if code[0] in model.STATUSES else "code", *code)
 
 
 def response_code(text: str, option: str) -> tuple[str, int] | None:
@@ -125,7 +115,7 @@ def response_code(text: str, option: str) -> tuple[str, int] | None:
     else:
         return None
     if number == ResponseCode.SUCCESS:
-        raise UsageError(f"{option}: SUCCESS is no failure")
+        raise UsageError(f"{option}: SUCCESS is not a failure")
     return name, number
 
 
@@ -134,7 +124,7 @@ def _notices(text: str | None, reaction: Reaction) -> int | None:
     if reaction.kind not in ("refused", "timeout"):
         return None
     if text is None:
-        return 0 if reaction.kind == "refused" else HOST_LOSS_US
+        return 0 if reaction.kind == "refused" else model.HOST_LOSS_US
     if text.lower() == "never":
         return None
     return read_setting("nameserver-notices", duration_us, text, zero=True)
@@ -164,7 +154,7 @@ def round_trips(
         for broker in _matching(name, brokers, topic, option):
             latency = by_broker.get(broker, by_broker.get(None))
             if latency is None:
-                raise DataError(f"{option}: there is no row of {broker} in it")
+                raise DataError(f"{option}: the file has no row of {broker}")
             single[broker] = latency
     must_differ(typed, about, "--round-trip")
     return single, others
@@ -208,7 +198,7 @@ def _read_latencies(path: str, option: str, max_bytes: int) -> dict[str | None, 
         hint = "each row is a number of milliseconds above 0, or a broker's name and that number"
         raise DataError(f"{where}: no latency in row {', '.join(bad[:_SHOWN])}{more}", hint=hint)
     if not samples:
-        raise DataError(f"{where}: there is no latency in it")
+        raise DataError(f"{where}: the file has no latency")
     return samples
 
 
@@ -218,7 +208,7 @@ def _columns(row: list[str], where: str) -> tuple[int | None, int, bool]:
         return 0 if last else None, last, False
     latency = next((place for place, name in enumerate(names) if name in _LATENCY_COLUMNS), None)
     if latency is None and last > 1:
-        raise DataError(f"{where}: no column is called latencyMs", hint="its columns are " + ", ".join(names[:8]))
+        raise DataError(f"{where}: there is no column latencyMs", hint="the columns are " + ", ".join(names[:8]))
     broker = next((place for place, name in enumerate(names) if name in _BROKER_COLUMNS), None)
     if latency is None:
         return 0 if last else None, last, False
@@ -258,12 +248,14 @@ def selector_of(
         passed = tuple(key for _, key in keys)
         return Selector("function", function=function, keys=passed, text=function.title), spread
     if keys_file is not None and text != "hash":
-        raise UsageError("--keys goes with --selector hash and FILE.py:NAME")
+        raise UsageError("--keys needs --selector hash or FILE.py:NAME")
     if text is None:
         return None, None
     if text == "hash":
         if keys_file is None:
-            raise UsageError("--selector hash needs keys", hint="name a file with one key per line: --keys FILE, or -")
+            raise UsageError(
+                "--selector hash needs keys", hint="pass a file with one key per line: --keys FILE, or - for stdin"
+            )
         keys = _keys(keys_file, key_type, max_bytes)
         hashes = {key: hash_code(key) if key_type != "long" else long_hash_code(int(key)) for _, key in keys}
         spread = _spread(keys, queues, lambda key: queues[hash_position(hashes[key], len(queues))])
@@ -282,7 +274,7 @@ def _keys(path: str, key_type: str, max_bytes: int) -> list[tuple[str, str | int
     """The lines of `--keys`, each with the key that the application passes to its selector."""
     texts = lines_of(read_text(path, "--keys", max_bytes))
     if not texts:
-        raise DataError(f"--keys {path}: there is no key in it")
+        raise DataError(f"--keys {path}: the file has no key")
     typed: dict[str, str | int] = {}
     for number, text in enumerate(texts, start=1):
         if text not in typed:
@@ -299,7 +291,7 @@ def _typed(text: str, key_type: str, where: str) -> str | int:
     except ValueError:
         value = None
     if value is None or not -(2**bits) <= value < 2**bits:
-        raise DataError(f"{where}: {text[:40]!r} is not {'an int' if key_type == 'int' else 'a long'} of Java")
+        raise DataError(f"{where}: {text[:40]!r} is not a Java {key_type}")
     return value
 
 
@@ -317,7 +309,7 @@ def _spread(
     return KeySpread(len(counts), len(keys), tuple(hottest))
 
 
-def _quiet(function: SelectorFunction, queues: Sequence[MessageQueue], key: str | int) -> MessageQueue | None:
+def _quiet(function: model.SelectorFunction, queues: Sequence[MessageQueue], key: str | int) -> MessageQueue | None:
     """The queue; None where the simulation is about to report an error."""
     try:
         queue = quietly(function, list(queues), key)

@@ -11,15 +11,14 @@ from msgspec.structs import replace
 
 from rmqlb.cli.click import get_current_context
 from rmqlb.cli.common.declare import Options
-from rmqlb.cli.common.options import SourceOptions
+from rmqlb.cli.common.options import EarlierOptions, SourceOptions
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.cli.settings import context_named, read_configuration, resolve_options
 from rmqlb.errors import DataError, UsageError
 from rmqlb.model.configuration import Setting, secret_place
 from rmqlb.model.result import Progress, no_progress
 from rmqlb.model.snapshot import ClusterSnapshot, Wanted, suggestion
-from rmqlb.sources.opening import Access
-from rmqlb.sources.source_text import is_live, shown_source
+from rmqlb.sources.source import Access
 from rmqlb.verbs import amounts
 from rmqlb.verbs.source import Earlier, TextReader, earlier
 from rmqlb.views.formats.text import visible
@@ -36,7 +35,7 @@ class Reader(TextReader):
 
     def __init__(self, options: SourceOptions, terminal: Terminal, *, stages: bool = False) -> None:
         if options.source is None:
-            hint = "-n HOST:9876 for NameServers, -s http://HOST for a Dashboard, -s FILE; rmqlb context add keeps one"
+            hint = "pass -n HOST:9876 (NameServers), -s http://HOST (Dashboard) or -s FILE; or run rmqlb context add"
             raise UsageError("no source: which cluster or snapshot?", hint=hint, code="no-source")
         super().__init__(options.source, access(options, terminal))
         self._options = options
@@ -66,10 +65,6 @@ class Reader(TextReader):
         with self._terminal.progress(stages=self._stages) as shown:
             snapshot = source.fetch(wanted, shown)
         return snapshot if context is None else replace(snapshot, context=context.name)
-
-
-def fetch(options: SourceOptions, wanted: Wanted, terminal: Terminal) -> ClusterSnapshot:
-    return Reader(options, terminal).fetch(wanted)
 
 
 def access(options: SourceOptions, terminal: Terminal) -> Access:
@@ -129,7 +124,7 @@ def named_source(text: str, options: SourceOptions) -> SourceOptions:
     contexts = read_configuration().contexts
     if text not in contexts:
         hint = suggestion("contexts", text, contexts) if contexts else "a source is a URL, a file, or - for stdin"
-        raise DataError(f"{text}: there is no such file, and no context of this name", hint=hint, code="cannot-read")
+        raise DataError(f"{text}: neither a file nor a context has this name", hint=hint, code="cannot-read")
     return source_of_context(text, options)
 
 
@@ -142,7 +137,10 @@ def source_of_context(name: str, options: SourceOptions) -> SourceOptions:
 
 def ask(verb: Callable[..., Shown], reader: Reader, options: Options, **more: Any) -> Callable[..., Shown]:
     """A verb with its source and its arguments, which the fields of the options are (raises UsageError)."""
-    given = options.arguments() | more
+    given = options.arguments()
+    if isinstance(options, EarlierOptions):
+        given["earlier"] = earlier_files(options.earlier or (), reader)
+    given |= more
     since = given.get("rates_since")
     if since is not None and amounts.spacing(since, option := options.option("rates_since")) is None:
         found = earlier(since, option)
@@ -152,11 +150,7 @@ def ask(verb: Callable[..., Shown], reader: Reader, options: Options, **more: An
 
 def earlier_files(files: Sequence[str], reader: Reader) -> tuple[Earlier, ...]:
     """The snapshots that `--earlier` names (raises UsageError)."""
-    for file in files:
-        if is_live(file):
-            hint = "name a snapshot that fetch-routes wrote before"
-            raise UsageError(f"--earlier {shown_source(file)}: a running cluster has no earlier sample", hint=hint)
-    return tuple(Earlier(reader.of_file(file), file) for file in dict.fromkeys(files))
+    return tuple(Earlier(reader.of_file(file), file) for file in dict.fromkeys(files) if earlier(file))
 
 
 def keys_in(path: str, max_size: str) -> list[str]:
@@ -166,5 +160,5 @@ def keys_in(path: str, max_size: str) -> list[str]:
     lines = lines_of(read_text(path, "--keys", amounts.byte_count(max_size, "--max-size")))
     for number, line in enumerate(lines, start=1):
         if not line.strip():
-            raise DataError(f"--keys {path}: line {number} is blank", hint="one key per line")
+            raise DataError(f"--keys {path}: line {number} is blank", hint="write one key per line")
     return lines

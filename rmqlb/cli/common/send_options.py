@@ -11,10 +11,10 @@ _failures, _load, _producer = map(Panel, ("Failures", "Load", "Producer"))
 _HINTS = get_type_hints(SendScenario, include_extras=True)
 
 
-def _help(field: str, more: str = "") -> str:
+def _help(field: str) -> str:
     text: str = next(each for each in _HINTS[field].__metadata__ if isinstance(each, str))
     start = text[0] if text.partition(" ")[0] != text.partition(" ")[0].lower() else text[0].upper()
-    return f"{start}{text[1:]}{more}."
+    return f"{start}{text[1:]}."
 
 
 class SendOptions(SettingsOptions):
@@ -29,7 +29,7 @@ class SendOptions(SettingsOptions):
     rate: Text = _load("R", _help("rate"))
     for_: Text = _load(
         "TIME",
-        "Duration of the simulation. No message starts later. Default with --fail and without --messages: until route "
+        "Duration of the simulation. No message starts later. With --fail and without --messages, it lasts until route "
         "polls have shown the producer each failure and its end, at 10 messages per second if --rate is missing.",
     )
     keys: Text = _load("FILE|-", "Message keys, one per line. Used by --selector hash and FILE.py:NAME.", stdin="-")
@@ -56,7 +56,7 @@ class SendOptions(SettingsOptions):
         "latency-fault|clients|sdks",
         "Variants to compare side by side; repeatable. These are latency fault off and on, Java's versions, or SDKs.",
     )
-    trials: Text = _load("N", "Number of simulations with other random numbers. The result has confidence intervals.")
+    trials: Text = _load("N", "Number of simulations with new random numbers. The result has confidence intervals.")
     trace: bool = written.flag("List every attempt and lost message; -o jsonl streams them.")
     fail_on: Texts = written("CONDITION", "Exit 3 if a condition holds: 'lost>0', 'share[broker-a]>60%'; repeatable.")
     nameserver_notices: Text = setting("nameserver-notices")

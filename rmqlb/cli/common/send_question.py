@@ -8,16 +8,15 @@ from msgspec.structs import replace
 
 from rmqlb.cli.common import producer_values as values
 from rmqlb.cli.common.options import SourceOptions
-from rmqlb.cli.common.reading import fetch
+from rmqlb.cli.common.reading import Reader
 from rmqlb.cli.common.send_options import SendOptions
 from rmqlb.cli.common.show_or_watch import judge, require_known
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.engine.conditions import Condition
 from rmqlb.engine.send.findings import assumed_findings, try_on
 from rmqlb.engine.send.producer import no_queues
-from rmqlb.engine.send.profile import PROFILES
+from rmqlb.engine.send.profile import PROFILES, sdk, simulated
 from rmqlb.engine.send.scenarios import TEMPLATE, long_enough, new_topic_route
-from rmqlb.engine.send.sdk import sdk, simulated
 from rmqlb.engine.send.simulate import check, check_brokers, rules, simulate_send
 from rmqlb.engine.send.trials import simulate_trials
 from rmqlb.engine.source_findings import sighting_findings, source_findings
@@ -148,11 +147,11 @@ def _assumed(scenario: SendScenario, sdks: Sequence[str], options: SendOptions) 
     if scenario.detector and not profile.only_extends:
         yield Finding("not-in-version", f"clients {profile.name} have no detector")
     if options.round_trip is None:
-        text = "no --round-trip is given: healthy brokers are taken to answer in 1ms"
+        text = "without --round-trip, rmqlb assumes that healthy brokers answer in 1ms"
         yield Finding("assumed-latency", text, severity=INFO)
     if options.rate is None and scenario.rate is not None and scenario.duration_us is not None:
         rate, lasting = f"{number(float(scenario.rate))} messages per second", duration(scenario.duration_us / 1000)
-        text = f"no --rate is given: {rate} are sent, for {lasting}; to change that, add --rate or --for"
+        text = f"without --rate, {rate} are sent for {lasting}; to change this, add --rate or --for"
         yield Finding("assumed-rate", text, severity=INFO)
 
 
@@ -162,13 +161,13 @@ def _route(
     """The topic's route; for a topic that does not exist, the route that a producer makes of TBW102's."""
     snapshot = None
     try:
-        snapshot = fetch(source, Wanted((topic,), groups=False), terminal)
+        snapshot = Reader(source, terminal).fetch(Wanted((topic,), groups=False))
         return snapshot, snapshot.route(topic), list(sighting_findings(snapshot.routes[topic]))
     except DataError as missing:
         if snapshot is None and not is_live(source.source):
             raise
         try:
-            snapshot = snapshot or fetch(source, Wanted((TEMPLATE,), groups=False), terminal)
+            snapshot = snapshot or Reader(source, terminal).fetch(Wanted((TEMPLATE,), groups=False))
             template = snapshot.route(TEMPLATE)
         except DataError:
             raise missing from None
@@ -243,7 +242,7 @@ def _compared(question: Question, *, streams: bool, trace: bool) -> tuple[str, .
     of_java = next((each for each in compared if each != "sdks"), None)
     if of_java is not None and scenario.sdk != JAVA:
         hint = "leave --sdk out, or use --compare sdks"
-        raise UsageError(f"--compare {of_java} compares what Java's producers do", hint=hint)
+        raise UsageError(f"--compare {of_java} compares only Java producers", hint=hint)
     if not streams and trace and (scenario.messages or 0) * (1 + scenario.retries) > _MOST_KEPT:
         hint = "stream them with -o jsonl"
         raise UsageError(f"--trace of {scenario.messages} messages would keep millions of attempts", hint=hint)

@@ -30,7 +30,7 @@ SETTINGS: Mapping[str, Setting] = {
     "change-at": Setting((_REBALANCE,), "TIME", "30s"),
     "client-version": Setting(_CLOCKS, "VERSION"),
     "consume-from": Setting(_CLOCKS, "last|first|timestamp"),
-    "consume-threads": Setting(("plan-rebalance", _REBALANCE, _SIZE), "N", 20, most=MOST_THREADS),
+    "consume-threads": Setting(("plan-rebalance", _REBALANCE, _SIZE), "N", most=MOST_THREADS),
     "consume-time": Setting(("plan-rebalance", *_CLOCKS), "TIME", "0s"),
     "consumer-type": Setting(_CLOCKS, "[ID=]push|pull|lite-pull|assign…"),
     "detector": Setting((_SEND,), _ON_OFF, "off"),
@@ -148,10 +148,10 @@ def _value(name: str, text: str, kind: Any, table: Setting) -> Any:
 
     if kind is bool:
         return read_setting(name, on_or_off, text)
-    if kind is not int:
-        return text
     if table.most is not None:
         return read_setting(name, count, text, table.most)
+    if kind is not int:
+        return text
     if not re.fullmatch(r"-?\d{1,18}", text):
         raise UsageError(f"--set {name}={text}: not a whole number")
     return int(text)

@@ -4,18 +4,22 @@ Conditions are parsed before any work and judged before anything is on stdout; t
 """
 
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import typer
 from msgspec.structs import replace
 
 from rmqlb.cli.common.declare import Options, Text, written
+from rmqlb.cli.common.options import OutputOptions, SourceOptions
+from rmqlb.cli.common.output_files import PageOptions
+from rmqlb.cli.common.reading import Reader, ask
 from rmqlb.cli.common.terminal import SnapshotView, Terminal
 from rmqlb.cli.exit_codes import ExitCode
 from rmqlb.cli.results import schema_of
 from rmqlb.errors import DataError, UsageError
 from rmqlb.model.result import Result, TriedCondition
 from rmqlb.verbs import amounts
+from rmqlb.views.envelope import imported
 from rmqlb.views.report import Report
 
 Shown = TypeVar("Shown", bound=Result)
@@ -37,7 +41,7 @@ def show(look: Callable[[], SnapshotView], options: WatchOptions, terminal: Term
         for option, value in (("--every", options.every), ("--samples", options.samples)):
             if value is not None:
                 hint = "--watch --every 5s --samples 3 takes three samples"
-                raise UsageError(f"{option} goes with --watch", hint=hint)
+                raise UsageError(f"{option} needs --watch", hint=hint)
         seen = look()
         terminal.show(seen.report, seen.snapshot, seen.findings)
     else:
@@ -53,31 +57,61 @@ def show(look: Callable[[], SnapshotView], options: WatchOptions, terminal: Term
     return seen
 
 
+def answer(
+    command: str,
+    report: str | Callable[[Any], Report],
+    source: SourceOptions,
+    options: Options,
+    output: OutputOptions,
+    watching: WatchOptions | None = None,
+    *,
+    module: str = "",
+    formats: tuple[str, ...] = (),
+    doing: str,
+    hint: str = "",
+    **more: Any,
+) -> Any:
+    """Ask the verb of a command with its options and `more`, show the result (`show_verb`), and return it.
+
+    `module` has the verb below `rmqlb.verbs` and the report below `rmqlb.views`; default: the command's name.
+    """
+    verb = command.replace("-", "_")
+    module = module or verb
+    terminal = Terminal(command, output, formats, options if isinstance(options, PageOptions) else None)
+    asked = ask(imported(f"verbs.{module}.{verb}"), Reader(source, terminal), options, **more)
+    shown = f"{module}.{report}" if isinstance(report, str) else report
+    return show_verb(asked, shown, terminal, watching, doing=doing, hint=hint)
+
+
 def show_verb(
     ask: Callable[..., Shown],
-    report: Callable[[Shown], Report],
+    report: str | Callable[[Any], Report],
     terminal: Terminal,
     watching: WatchOptions | None = None,
     *,
-    verb: str,
-    unknown_hint: str = "",
+    doing: str,
+    hint: str = "",
 ) -> Shown:
     """Ask a verb, show its result, once or while it is watched, and return it.
 
     Args:
         ask: the verb with its arguments, but for `progress`.
+        report: MODULE.NAME below `rmqlb.views`, imported where it is needed, or the function.
         watching: None is a verb that cannot be watched, and that judges itself what a missing part of the source means.
-        verb: the work, as `planning`, for the progress line.
-        unknown_hint: what to do where a condition's figure is unknown.
+        doing: the work, as `planning`, for the progress line.
+        hint: what to do where a condition's figure is unknown.
     """
     results: list[Shown] = []
 
     def look() -> SnapshotView:
-        with terminal.progress(verb=verb) as progress:
+        with terminal.progress(verb=doing) as progress:
             results[:] = [ask(progress=progress)]
         result, tried = results[0], conditions_of(results[0])
-        require_known(tried, unknown_hint)
-        shown = Report(schema_of(result), result, (), ()) if terminal.writes_data_alone else report(result)
+        require_known(tried, hint)
+        if terminal.writes_data_alone:
+            shown = Report(schema_of(result), result, (), ())
+        else:
+            shown = (imported(f"views.{report}") if isinstance(report, str) else report)(result)
         return SnapshotView(shown, result.meta.snapshot, result.meta.findings, tried)
 
     seen = show(look, watching or WatchOptions(), terminal)
@@ -112,6 +146,6 @@ def judge(tried: Sequence[TriedCondition], terminal: Terminal) -> None:
         value = condition.value
         # A met condition without a figure has no end.
         figure = "without end" if value is None else f"{value:.12g}" if isinstance(value, float) else str(value)
-        terminal.say(f"condition met: {condition.text} (it is {figure})")
+        terminal.say(f"condition met: {condition.text} (its value is {figure})")
     if met:
         raise typer.Exit(ExitCode.CONDITION)

@@ -214,7 +214,7 @@ class Terminal:
 
     def _check_lines(self) -> None:
         if self._options.section and self.format in _NO_TABLES:
-            raise UsageError(f"--section chooses tables, and -o {self.format} shows none", hint="leave one of them out")
+            raise UsageError(f"--section chooses tables, but -o {self.format} has none", hint="leave one of them out")
 
     def warn(self, findings: Iterable[Finding]) -> None:
         if not self._options.quiet:
@@ -248,12 +248,12 @@ class Terminal:
         on_terminal = sys.stdout.isatty()
         for option in self._files:
             raise UsageError(
-                f"--watch shows a result again and again, and {option} writes one", hint="leave one of them out"
+                f"--watch shows the result repeatedly, but {option} writes it once", hint="leave one of them out"
             )
         if self._options.output in (None, "json"):
             self.format = "table" if on_terminal and self._options.output is None else "jsonl"
         if self.format != "jsonl" and not (self.format in ("table", "wide") and on_terminal):
-            hint = "tables are redrawn on a terminal; -o json is a line a change, anywhere"
+            hint = "tables need a terminal; -o json prints one line per change"
             raise UsageError(f"--watch cannot show {self.format}{'' if on_terminal else ' in a pipe'}", hint=hint)
 
     def text(self, report: Report, snapshot: ClusterSnapshot, findings: Iterable[Finding]) -> str:

@@ -51,7 +51,7 @@ def strategy_class(name: str, settings: Settings | None = None, sdk: Sdk = JAVA)
         problem = f"unknown strategy {innermost[:100]}"
         raise UsageError(problem, hint=suggestion("strategies", innermost.upper(), NAMES), code="unknown-strategy")
     if len(outer) > _MOST_WRAPPERS:
-        raise UsageError(f"strategy {name[:40]}…: more than {_MOST_WRAPPERS} strategies around another")
+        raise UsageError(f"strategy {name[:40]}…: more than {_MOST_WRAPPERS} nested strategies")
     for wrapper in reversed(outer):
         found = partial(class_of(wrapper), found)
     return found
@@ -233,8 +233,8 @@ def must_have(strategy: str, sdks: Iterable[Sdk]) -> None:
     known = tuple(dict.fromkeys(sdks))
     if known and all(sdk.strategy(strategy) != strategy for sdk in known):
         sdk = known[0]
-        problem = f"{strategy[:100]}: consumers of {sdk.library} run {sdk.only}, no other strategy can be set"
-        raise UsageError(problem, hint=f"--strategy {sdk.only}", code="strategy-not-in-sdk")
+        problem = f"{strategy[:100]}: consumers of {sdk.library} run {sdk.only}; no other strategy can be set"
+        raise UsageError(problem, hint=f"pass --strategy {sdk.only}", code="strategy-not-in-sdk")
 
 
 def _settings(given: StrategySettings) -> Settings:

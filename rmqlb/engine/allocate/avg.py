@@ -34,7 +34,7 @@ class Averagely(Prepared):
         block = f"queue {place} is in block {start}..{end - 1} of consumer {index}"
         client_id = self._client_ids[index]
         if self._indexes[client_id] != index:
-            return f"{block}, the second process with the id {client_id}, which takes the first one's block"
+            return f"{block}, the second process with the ID {client_id}, which takes the block of the first one"
         return block
 
     def _block(self, index: int) -> tuple[int, int]:
@@ -62,7 +62,8 @@ class AveragelyByCircle(Prepared):
         index = place % count
         reason = f"queue {place}, {place} mod {count} = {index}, goes to consumer {index}"
         if self._indexes[self._client_ids[index]] != index:
-            return f"{reason}, the second process with the id {self._client_ids[index]}, which takes the first one's"
+            twin = f"the second process with the ID {self._client_ids[index]}"
+            return f"{reason}, {twin}, which takes the share of the first one"
         return reason
 
 

@@ -18,9 +18,8 @@ from rmqlb.model.result import Finding
 
 _Item = TypeVar("_Item")
 _SHUFFLES = 2
-_MOST_WORK = 2_000_000  # consumers × queues of a topic; beyond it only a sample is asked again in other orders
+_MOST_WORK = 2_000_000  # consumers × queues of a topic; beyond it only a sample is tried in other orders
 _SAMPLE = 20
-Answers = dict[str, tuple[MessageQueue, ...] | str]  # client ID → its queues, sorted, or what the strategy throws
 
 
 def check_strategy(
@@ -55,25 +54,25 @@ def check_strategy(
     orders: dict[str, None] = {}  # the lists whose order changes the answer
     varies = False
     for listed in _by_topic(queues).values() if ids else ():
-        answers = _answers(name, listed, ids, ids, own)
-        throws |= _thrown(answers)
-        owners = Counter(queue for answer in answers.values() if not isinstance(answer, str) for queue in answer)
+        shares, thrown = _answers(name, listed, ids, ids, own)
+        throws |= thrown
+        owners = Counter(chain(*shares.values()))
         left += [queue for queue in listed if not owners[queue]]
         several += [queue for queue in listed if owners[queue] > 1]
         some = ids if len(ids) * len(listed) <= _MOST_WORK else ids[:: -(-len(ids) // _SAMPLE)]
-        expected = _queues({client_id: answers[client_id] for client_id in some})
-        if _queues(_answers(name, listed, ids, some, own)) != expected:
+        expected = {client_id: shares[client_id] for client_id in some if client_id in shares}
+        if _answers(name, listed, ids, some, own)[0] != expected:
             varies = True
             continue
         variants = {"queues": [(each, ids) for each in _orders(listed)]}
         variants["client ids"] = [(listed, each) for each in _orders(ids)]
         for what, lists in variants.items():
-            if any(_queues(_answers(name, *each, some, own)) != expected for each in lists):
+            if any(_answers(name, *each, some, own)[0] != expected for each in lists):
                 orders[what] = None
     who, found = f"strategy {name}", list[Finding]()
     if throws:
         first = next(iter(throws))
-        number = f"throws for {len(throws)} of {len(ids)} consumers, which keep what they hold"
+        number = f"throws for {len(throws)} of {len(ids)} consumers, which keep their queues"
         found.append(Finding("custom-throws", f"{who} {number}; first {first}: {throws[first]}"))
     elif left:
         text = f"{who} leaves {_listed(left)} unassigned: no consumer reads {_them(left)}"
@@ -82,13 +81,11 @@ def check_strategy(
         text = f"{who} gives {_listed(several)} to several consumers, which all read {_them(several)}"
         found.append(Finding("custom-duplicate-owners", text))
     if varies:
-        effect = (
-            "such consumers drop and take queues with every rebalance, and what is shown here is one of its answers"
-        )
-        text = f"{who} answers differently when it is asked the same again: {effect}"
+        effect = "its consumers drop and take queues at every rebalance, and this result is only one of many"
+        text = f"{who} returns different results for the same input: {effect}"
         found.append(Finding("custom-varies", text))
     if orders:
-        why = "clients sort both lists by character before they call it, as is done here"
+        why = "clients and rmqlb sort both lists by character before they call it"
         text = f"{who} depends on the order of the {' and of the '.join(orders)}: {why}"
         found.append(Finding("custom-order", text))
     return tuple(found)
@@ -96,21 +93,15 @@ def check_strategy(
 
 def own_findings(
     strategies: Sequence[str], queues: Sequence[MessageQueue], client_ids: Sequence[str], settings: Settings
-) -> tuple[Finding, ...]:
-    """Faults of users' own strategies and pins, also inside wrappers (raises DataError)."""
-    group = queues, client_ids, settings
-    return *custom_findings(strategies, *group), *pin_findings(strategies, *group)
-
-
-def custom_findings(
-    strategies: Iterable[str], queues: Sequence[MessageQueue], client_ids: Sequence[str], settings: Settings
 ) -> Iterator[Finding]:
+    """Faults of users' own strategies and pins, also inside wrappers (raises DataError)."""
     names = dict.fromkeys(name for strategy in strategies if (name := custom_inside(strategy, settings)) is not None)
     for name in names:
         yield from check_strategy(name, queues, client_ids, group=settings.group, settings=settings)
+    yield from _pin_findings(strategies, queues, client_ids, settings)
 
 
-def pin_findings(
+def _pin_findings(
     strategies: Iterable[str], queues: Iterable[MessageQueue], client_ids: Iterable[str], settings: Settings
 ) -> Iterator[Finding]:
     """Queues that pins leave unassigned: by a mistake, or because no consumer runs on the machines."""
@@ -119,9 +110,9 @@ def pin_findings(
     for name in names if ids else ():
         full, left = full_name(name, settings), list[MessageQueue]()
         for topic, listed in topics.items():
-            answers, hosts = _answers(name, listed, ids, ids, settings), chosen_hosts(listed, settings)
-            owned = {*chain(*answers.values())}
-            if _thrown(answers) or hosts is None or len(owned) == len(listed):
+            (shares, thrown), hosts = _answers(name, listed, ids, ids, settings), chosen_hosts(listed, settings)
+            owned = {*chain(*shares.values())}
+            if thrown or hosts is None or len(owned) == len(listed):
                 continue
             if not any(host(client_id) in hosts for client_id in ids):
                 machines = ", ".join(sorted(hosts)) or "none"
@@ -131,8 +122,8 @@ def pin_findings(
         if left:
             yield Finding(
                 "pin-over-all",
-                f"strategy {full} leaves {_listed(left)} unassigned: they fall to consumers that are not on the chosen "
-                f"machines and take nothing; PIN shares {_them(left)} among those that are",
+                f"strategy {full} leaves {_listed(left)} unassigned: they belong to consumers on other machines, which "
+                f"take nothing; PIN shares {_them(left)} among the consumers on these machines",
             )
 
 
@@ -143,24 +134,18 @@ def _by_topic(queues: Iterable[MessageQueue]) -> dict[str, list[MessageQueue]]:
     return topics
 
 
-def _answers(name: str, queues: list[MessageQueue], ids: list[str], asked: Iterable[str], own: Settings) -> Answers:
-    found: Answers = {}
+def _answers(
+    name: str, queues: list[MessageQueue], ids: list[str], asked: Iterable[str], own: Settings
+) -> tuple[dict[str, list[MessageQueue]], dict[str, str]]:
+    """Client ID → its queues, sorted, or what the strategy throws."""
+    shares, throws = dict[str, list[MessageQueue]](), dict[str, str]()
     for client_id in asked:
         try:
-            # Made again for each consumer: every client has a strategy object of its own.
-            found[client_id] = tuple(sort_queues(prepare(name, queues, ids, own).share(client_id)))
+            # Created again for each consumer: every client has its own strategy object.
+            shares[client_id] = sort_queues(prepare(name, queues, ids, own).share(client_id))
         except AllocationError as error:
-            found[client_id] = str(error)
-    return found
-
-
-def _queues(answers: Answers) -> dict[str, tuple[MessageQueue, ...] | None]:
-    """The answers without texts of exceptions, which may differ each time."""
-    return {client_id: None if isinstance(answer, str) else answer for client_id, answer in answers.items()}
-
-
-def _thrown(answers: Answers) -> dict[str, str]:
-    return {client_id: answer for client_id, answer in answers.items() if isinstance(answer, str)}
+            throws[client_id] = str(error)
+    return shares, throws
 
 
 def _orders(items: list[_Item]) -> Iterator[list[_Item]]:

@@ -1,4 +1,4 @@
-"""CONSISTENT_HASH: consumers have places on a ring of hashes; each queue goes to the next consumer on it."""
+"""CONSISTENT_HASH: a ring of hashes, on which each queue goes to the next consumer."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class ConsistentHash(Prepared):
     4.9 uses the platform's charset, which is the same for ASCII names).
     """
 
-    _next = staticmethod(bisect_left)  # an entry at the queue's own hash is the queue's
+    _next = staticmethod(bisect_left)  # an entry exactly at the queue's hash takes the queue
 
     def __init__(self, queues: Sequence[MessageQueue], client_ids: Sequence[str], settings: Settings) -> None:
         if settings.virtual_nodes < 0:
@@ -64,7 +64,7 @@ class ConsistentHash(Prepared):
     @staticmethod
     @lru_cache(maxsize=2)
     def _made(client_ids: tuple[str, ...], virtual_nodes: int) -> Ring:
-        """The ring, sorted by hash; of two entries with one hash the later wins. All topics have the same ring."""
+        """The ring, sorted by hash; if two entries have one hash, the later one wins. All topics have the same ring."""
         ring: dict[int, tuple[str, int]] = {}
         entries: Counter[str] = Counter()
         for client_id in client_ids:
@@ -103,8 +103,8 @@ def check_ring(members: int, virtual_nodes: int) -> None:
     if entries > MOST_ENTRIES:
         raise UsageError(
             f"--strategy-option virtual-nodes={virtual_nodes}: {members} consumers would have {entries} entries on "
-            f"the ring of CONSISTENT_HASH, and at most {MOST_ENTRIES} are simulated",
-            hint=f"for so many consumers, at most --strategy-option virtual-nodes={MOST_ENTRIES // members}",
+            f"the ring of CONSISTENT_HASH, but rmqlb simulates at most {MOST_ENTRIES}",
+            hint=f"with so many consumers, pass at most --strategy-option virtual-nodes={MOST_ENTRIES // members}",
             code="ring-too-large",
         )
 

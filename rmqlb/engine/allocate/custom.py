@@ -50,20 +50,20 @@ class CustomStrategy:
         return f"{self._name} returns no queue for it"
 
     def _checked(self, answer: object) -> list[MessageQueue]:
-        some = "return a list of some of the queues it is given"
+        some = "return a list of some of the given queues"
         if answer is None:
             raise self._wrong("returned None", "return a list; [] where a Java class returns null")
         if not isinstance(answer, list | tuple):
             raise self._wrong(f"returned {kind_of(answer)}", some)
         if len(answer) > _MOST_TIMES * len(self._queues):
             given = f"{len(self._queues):,}"
-            raise self._wrong(f"returned {len(answer):,} queues, and was given {given}", "return each queue once")
+            raise self._wrong(f"returned {len(answer):,} queues, but got {given}", "return each queue once")
         for queue in answer:
             if not isinstance(queue, MessageQueue):
                 text = f"returned a list with {kind_of(queue)} in it: {shortened(repr(queue), 60)}"
                 raise self._wrong(text, some)
             if queue not in self._known:
-                text = f"returned {queue}, which is none of the {len(self._queues)} queues it was given"
+                text = f"returned {queue}, which is not one of the {len(self._queues)} given queues"
                 raise self._wrong(text, f"{some}; for a fixed list use the strategy CONFIG")
         self._returned.update(answer)
         return list(dict.fromkeys(answer))

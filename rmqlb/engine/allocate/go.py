@@ -35,7 +35,7 @@ class GoAveragelyByCircle(_WithoutErrors, AveragelyByCircle):
 
 
 class GoMachineRoom(_WithoutErrors, ByMachineRoom):
-    """`AllocateByMachineRoom`: the queues of the listed rooms are counted, and the blocks cut out of all queues.
+    """`AllocateByMachineRoom`: it counts the queues of the listed rooms, but takes its blocks from all queues.
 
     Of c consumers and k queues in the listed rooms, consumer i gets the block i*(k//c) .. of *all* queues, and, if
     i < k % c, queue c*(k//c)+i of those in the rooms. So queues of other rooms have owners, queues of the listed rooms
@@ -58,8 +58,8 @@ class GoMachineRoom(_WithoutErrors, ByMachineRoom):
             reasons.append(f"queue {place} of all is in block {place // size} of {size} queues")
         if queue in left_over:
             left = left_over.index(queue)
-            reasons.append(f"queue {blocks + left} of the listed rooms is left over, for consumer {left}")
-        return "; ".join(reasons) or f"queue {place} is behind the blocks of {size} queues, and is not left over"
+            reasons.append(f"queue {blocks + left} of the listed rooms is part of the remainder, for consumer {left}")
+        return "; ".join(reasons) or f"queue {place} is after the blocks of {size} queues, but not in the remainder"
 
 
 class GoConsistentHash(_WithoutErrors, ConsistentHash):

@@ -49,7 +49,7 @@ class ByMachineRoom(Prepared):
             return f"room {its_room} is not listed" if its_room is not None else "the broker's name is not ROOM@NAME"
         size, blocks = self._sizes()
         if place >= blocks:
-            return f"queue {place} of the listed rooms is left over, for consumer {place - blocks}"
+            return f"queue {place} of the listed rooms is part of the remainder, for consumer {place - blocks}"
         return f"queue {place} of the listed rooms is in block {place // size} of {size} queues"
 
     def why_idle(self, client_id: str) -> str:
@@ -93,7 +93,7 @@ class MachineRoomNearby(Prepared):
         zone = self._broker_zone(queue)
         if zone in own:
             return f"zone {zone} has consumers of its own: {own[zone].why(queue)}"
-        return f"zone {zone} has no consumer, all share it: {shared[zone].why(queue)}"
+        return f"zone {zone} has no consumer, so all consumers share it: {shared[zone].why(queue)}"
 
     def why_idle(self, client_id: str) -> str:
         own, shared = self._by_zone
@@ -142,7 +142,9 @@ def resolve(zones: Zones | None, name: str) -> str | None:
     if isinstance(zones, str | re.Pattern):
         match = re.match(zones, name)
         if match and not match.re.groups:
-            raise UsageError(f"the pattern {match.re.pattern!r} says no zone", hint="put it in brackets: '([^-]+)-'")
+            raise UsageError(
+                f"the pattern {match.re.pattern!r} does not mark the zone", hint="put the zone in brackets: '([^-]+)-'"
+            )
         return match[1] if match else None
     zone = zones(name)
     require(zone, str | None, f"the zone of {shown(name)}")
@@ -150,7 +152,7 @@ def resolve(zones: Zones | None, name: str) -> str | None:
 
 
 def _delegate(strategy: Strategy, client_id: str) -> Sequence[MessageQueue]:
-    """The inner strategy's answer; Java throws when an inner CONFIG returns null."""
+    """The inner strategy's result; Java throws an exception if an inner CONFIG returns null."""
     if isinstance(strategy, ByConfig) and strategy.configured(client_id) is None:
         raise AllocationError("java.lang.NullPointerException")
     return strategy.share(client_id)

@@ -1,4 +1,4 @@
-"""PIN and PIN_OVER_ALL: topics pinned to machines, as applications do it, rightly and by mistake."""
+"""PIN and PIN_OVER_ALL: topics pinned to machines, as applications do correctly (PIN) or by mistake (PIN_OVER_ALL)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rmqlb.model.result import counted
 
 
 class Pinned(Prepared):
-    """A topic pinned to machines: consumers elsewhere get nothing, the others share by an inner strategy.
+    """A topic pinned to machines: an inner strategy divides it among their consumers, and others get nothing.
 
     Not one of RocketMQ's classes: it is the wrapper that users write around them. A consumer's machine is the text
     before the first `@` of its client id. When no consumer runs on a chosen machine, every queue is unassigned.
@@ -49,7 +49,7 @@ class Pinned(Prepared):
 
 
 class PinnedOverAll(Pinned):
-    """A topic pinned to machines, where the inner strategy is still asked with all consumers.
+    """A topic pinned to machines whose inner strategy still counts all consumers.
 
     Not one of RocketMQ's classes: it is the mistake that users make when they write PIN. A consumer on a chosen machine
     calls the inner strategy with the whole list of consumers and takes its share of that; one elsewhere returns
@@ -63,7 +63,7 @@ class PinnedOverAll(Pinned):
             return self._inner.why(queue)
         reason = f"among all {len(self._client_ids)} consumers: {self._inner.why(queue)}"
         owner = self._fallen_to.get(queue)
-        return reason if owner is None else f"{reason}; {owner} is not on a chosen machine, and takes nothing"
+        return reason if owner is None else f"{reason}; {owner} is not on a chosen machine, so it takes nothing"
 
     @cached_property
     def _fallen_to(self) -> dict[MessageQueue, str]:
@@ -72,7 +72,7 @@ class PinnedOverAll(Pinned):
 
 
 def chosen_hosts(queues: Sequence[MessageQueue], settings: Settings) -> frozenset[str] | None:
-    """The machines for the topic of these queues; None when all take part.
+    """The machines for the topic of these queues; None if the topic is not pinned.
 
     A topic without its own machines has those of all topics; where only single topics are pinned, None.
     """

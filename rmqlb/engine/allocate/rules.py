@@ -1,4 +1,4 @@
-"""The tables of strategies and of client libraries, with all that other code needs to know of each.
+"""The tables of strategies and of client libraries, with the facts that other code needs about each.
 
 A consumer computes its share by its own library's rules, so a group of several libraries is computed consumer by
 consumer. gRPC clients own no queue and are not here.
@@ -144,7 +144,7 @@ def sdk_named(text: str) -> SdkGuess:
     name, at, version = text.partition("@")
     sdk = SDKS.get(name)
     if sdk is None:
-        hint = "those of gRPC clients own no queue; " if name.endswith("-grpc") else ""
+        hint = "gRPC clients own no queues; " if name.endswith("-grpc") else ""
         hint += f"SDKs whose consumers own queues: {', '.join(SDKS)}"
         raise UsageError(f"unknown SDK {text[:40]}", hint=hint, code="unknown-sdk")
     is_known = not at or _parsed(sdk.oldest) <= _parsed(version) <= _parsed(sdk.newest)
@@ -164,6 +164,6 @@ def sdk_of_connection(language: str | None, version: str | None) -> SdkGuess:
 def _parsed(version: str) -> tuple[int, ...]:
     match = re.fullmatch(r"[vV]?(\d{1,3})\.(\d{1,3})(?:\.(\d{1,3}))?", version[:40])
     if match is None:
-        hint = "write it as 2.1.2, or leave it out: --sdk go"
+        hint = "write a version such as 2.1.2, or none: --sdk go"
         raise UsageError(f"{version[:40]}: not a version of an SDK", hint=hint)
     return tuple(int(part or 0) for part in match.groups())

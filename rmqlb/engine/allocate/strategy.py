@@ -107,7 +107,7 @@ class Prepared:
         return client_id in self._indexes
 
     def why_idle(self, client_id: str) -> str:
-        """For strategies by place: the consumer's place is after the last queue."""
+        """The reason under strategies that go by place: the consumer's place is after the last queue."""
         return self._behind(client_id, f"{len(self._queues)} queues")
 
     def _behind(self, client_id: str, queues: str) -> str:

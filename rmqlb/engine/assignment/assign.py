@@ -30,7 +30,7 @@ def counts(owners: Owners, client_ids: Iterable[str]) -> dict[str, int]:
 
 
 def spread(owners: Owners, client_ids: Sequence[str], *, broadcasting: bool = False) -> Spread:
-    """How evenly consumers own the queues; in BROADCASTING duplicate owners are right and not counted."""
+    """How evenly consumers own the queues; in BROADCASTING, duplicate owners are correct and not counted."""
     processes = Counter(client_ids)
     numbers = list(counts(owners, processes).values())
     held = sum(numbers)
@@ -69,8 +69,8 @@ def minimum_moves(before: Owners, after_queues: Iterable[MessageQueue], client_i
 _NO_QUEUE = "the topic has no readable queue"
 _EVERYBODY = "BROADCASTING: every consumer reads every queue"
 _DOES_NOT_READ = "this consumer does not subscribe to the topic"
-_NOT_AT_BROKERS = "it lets brokers assign its queues, which do not have this strategy and answer nothing"
-_NOT_SUBSCRIBED = "this consumer does not subscribe to the topic, so that its share stays unassigned"
+_NOT_AT_BROKERS = "brokers assign its queues, but do not have this strategy and return nothing"
+_NOT_SUBSCRIBED = "this consumer does not subscribe to the topic, so its share stays unassigned"
 
 
 class Members(Struct, frozen=True):
@@ -245,9 +245,9 @@ def _strategies(queues: list[MessageQueue], ids: list[str], members: Members) ->
 def _hint(members: Members) -> str:
     missing = unset_options(members.group_strategy, members.settings)
     if missing is not None:
-        return f"say with {missing[1]} what the application constructs {missing[0]} with"
+        return f"pass the settings of {missing[0]} in your application with {missing[1]}"
     if custom_inside(members.group_strategy, members.settings) is not None:
-        return "real clients would log this and keep their queues; --debug shows where it comes from"
+        return "real clients would log this and keep their queues; --debug shows the full trace"
     return f"{members.name} cannot run with these settings; real clients would log this and keep their queues"
 
 

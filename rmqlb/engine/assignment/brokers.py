@@ -39,7 +39,9 @@ class AskedBroker(Struct, frozen=True):
     client_ids: tuple[str, ...] | None  # a consumer per connection; None when the broker does not know the group
     # its mode for topic and group (`GET_ALL_MESSAGE_REQUEST_MODE`), otherwise its `defaultMessageRequestMode`
     mode: RequestMode = "PULL"
-    pop_share_queue_num: int = DEFAULT_SHARE  # POP: of how many others a consumer reads queues too; 0 or less: all
+    pop_share_queue_num: int = (
+        DEFAULT_SHARE  # POP: the number of further consumers whose queues a consumer reads; 0 or less is all
+    )
     balances: bool = True  # `serverLoadBalancerEnable`; otherwise each consumer gets every queue
 
 
@@ -72,7 +74,7 @@ def assign_pop(
         require(value, kind, name)
     if strategy not in BROKER_STRATEGIES:
         known = " and ".join(BROKER_STRATEGIES)
-        raise UsageError(f"{strategy[:100]}: brokers have {known} only", hint=f"--strategy {BROKER_STRATEGIES[0]}")
+        raise UsageError(f"{strategy[:100]}: brokers have only {known}", hint=f"pass --strategy {BROKER_STRATEGIES[0]}")
     listed = items(queues, MessageQueue, "queues", MOST_QUEUES)
     ids = items(client_ids, str, "client_ids", MOST_CONSUMERS)
     if not presorted:
@@ -109,7 +111,7 @@ def query_assignment(
     queues: Sequence[MessageQueue],
     client_ids: Iterable[str],
     *,
-    broadcasting: bool = False,  # they say that they broadcast, for which a broker gives them all queues
+    broadcasting: bool = False,  # they report BROADCASTING, so a broker gives them all queues
 ) -> dict[str, list[MessageQueue] | None]:
     """A broker's sorted answers to consumers (`doLoadBalance`); without one (None), a consumer keeps its queues."""
     asking = list(dict.fromkeys(client_ids))
@@ -180,12 +182,12 @@ def _of_masters(route: TopicRouteData) -> list[MessageQueue]:
 
 def pop_findings(topics: Sequence[PopTopic], group: str | None) -> Iterator[Finding]:
     if assumed := [each.topic for each in topics if each.assumed]:
-        text = f"popShareQueueNum of {', '.join(assumed)} is not known; the default {DEFAULT_SHARE} is assumed"
+        text = f"popShareQueueNum of {', '.join(assumed)} is unknown; rmqlb assumes the default, {DEFAULT_SHARE}"
         yield Finding("assumed-pop-share", text, group, INFO)
     for strategy in sorted({each.strategy or "" for each in topics if each.queues is None}):
         text = (
-            f"consumers ask brokers to assign by {strategy}, which brokers do not have: they answer nothing, and "
-            f"consumers keep what they have; brokers have {' and '.join(BROKER_STRATEGIES)}"
+            f"consumers let brokers assign queues by {strategy}, which brokers do not have: they return nothing, and "
+            f"consumers keep their queues; brokers have {' and '.join(BROKER_STRATEGIES)}"
         )
         yield Finding("broker-strategy", text, group, INFO)
 
@@ -253,14 +255,14 @@ def assignment_findings(asked: Sequence[BrokerAssignments], questions: int) -> I
     if differ:
         each, first = differ[0]
         text = (
-            f"{of_all(len(differ), number, 'answer')} of brokers differ from the prediction; first {each.broker_name} "
-            f"for {first.client_id}, topic {each.topic}: answered {_text(first.queues_answered)}, predicted "
-            f"{_text(first.queues_predicted)}"
+            f"{of_all(len(differ), number, 'answer')} of brokers differ from the prediction; the first is "
+            f"{each.broker_name} for {first.client_id}, topic {each.topic}: answered {_text(first.queues_answered)}, "
+            f"predicted {_text(first.queues_predicted)}"
         )
         ids = dict.fromkeys(mismatch.client_id for _, mismatch in differ)
         yield Finding("assignment-mismatch", text, consumers=tuple(ids))
     if number < questions:
-        text = f"what brokers assign: {counted(questions - number, 'question')} of {questions} without an answer"
+        text = f"assignments by brokers: {counted(questions - number, 'request')} of {questions} without an answer"
         yield Finding("assignments-not-asked", text)
 
 

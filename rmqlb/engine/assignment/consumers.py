@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
+from typing import Literal
 
 from msgspec import Struct, field
 
@@ -17,6 +18,8 @@ from rmqlb.model.message_queue import MessageQueue, sort_key
 from rmqlb.model.result import ERROR, INFO, WARNING, Finding, counted
 from rmqlb.model.route import TopicRouteData
 
+Reason = Literal["broadcasting", "pop", "hidden", "unknown", "grpc"]
+"""Why consumers do not share queues; `hidden` ones are behind a Proxy that did not report them."""
 _RECENT_MS = 60_000  # a group that has read a message stored within it was online then; consume TPS are per minute too
 _POP = "POP"
 _PARTS = re.compile(r"([0-9]+)")
@@ -42,8 +45,8 @@ def pop_refusal(group: ConsumerGroup, topics: Iterable[str]) -> DataError:
     what = ", ".join(sorted(topics))
     return DataError(
         f"group {group.group} consumes {what}{' ' if what else ''}by POP: several consumers may take messages from one "
-        "queue, none owns it",
-        hint="show-owners and plan-rebalance say who may read what; a consumer that comes or goes moves no queue",
+        "queue, and none owns it",
+        hint="to see who may read each queue, use show-owners; adding or removing a consumer moves no queue",
         group=group.group,
         code="pop-consumption",
     )
@@ -59,7 +62,7 @@ def behind_proxy(group: ConsumerGroup) -> str | None:
         return None
     if group.polling_num:
         waiting = counted(group.polling_num, "receive request")
-        return f"{waiting} of it {'waits' if group.polling_num == 1 else 'wait'} there"
+        return f"{waiting} of the group {'waits' if group.polling_num == 1 else 'wait'} there"
     if group.consume_tps:
         return f"they gave it {group.consume_tps:.3g} messages per second over the last minute"
     read = max((state.last_timestamp or 0 for state in group.queues.values()), default=0)
@@ -75,33 +78,13 @@ def only_grpc(group: ConsumerGroup) -> bool:
     return bool(group.client_ids) and all(map(is_grpc, group.client_ids or ()))
 
 
-def must_be_listed(group: ConsumerGroup, *, assumed: bool = False) -> None:
-    """Refuse a group behind a Proxy, unless its consumers are assumed (raises DataError)."""
-    evidence = behind_proxy(group)
-    if evidence is not None and not assumed:
-        left = "" if group.polling_num else "; or the consumers have left within the last minute"
-        text = _proxy_text(group, evidence)
-        raise DataError(text, hint=ask_proxy(group) + left, group=group.group, code="behind-proxy")
-
-
-def proxy_findings(group: ConsumerGroup) -> list[Finding]:
-    evidence = behind_proxy(group)
-    return [] if evidence is None else [Finding("behind-proxy", _proxy_text(group, evidence), group.group, INFO)]
-
-
-def _proxy_text(group: ConsumerGroup, evidence: str) -> str:
-    sure = "" if group.polling_num else "probably "
-    text = f"brokers list no consumer of group {group.group}, but {evidence}"
-    return f"{text}: its consumers are {sure}connected to a Proxy (gRPC); they are not visible here"
-
-
 def ask_proxy(group: ConsumerGroup | None) -> str:
-    """The hint where consumers may be behind a Proxy and none is visible."""
+    """The hint for a group whose consumers may be behind a Proxy, because none is visible."""
     if group is None or group.proxies is None:
-        return "--proxy HOST:8080, a Proxy's remoting port, lists the consumers behind it (for a file: in fetch-routes)"
+        return "to list a Proxy's consumers, pass its remoting port, --proxy HOST:8080 (for a file, to fetch-routes)"
     if not group.proxies:
         return "none of the given Proxies answered"
-    return f"give each Proxy with --proxy; {_asked(group)} lists no consumer of it"
+    return f"pass each Proxy with --proxy; {_asked(group)} lists no consumer of the group"
 
 
 def is_surely_offline(group: ConsumerGroup) -> bool:
@@ -116,7 +99,7 @@ def nobody_online(name: str | None, group: ConsumerGroup | None, hint: str, more
     elif group.proxies and is_surely_offline(group):
         problem = f"{title} has no consumer online, at brokers or at {_asked(group)}"
     else:
-        unpolled = ", no receive request of it waits at a broker" if group.polling_num == 0 else ""
+        unpolled = ", and no broker holds a receive request of it" if group.polling_num == 0 else ""
         problem = f"no consumer of {title} is visible{unpolled}: it is offline, or behind a Proxy"
         hint += f"; {ask_proxy(group)}"
     return DataError(problem + more, hint=hint, group=name, code="no-consumer-online")
@@ -126,61 +109,58 @@ def _asked(group: ConsumerGroup) -> str:
     return "Proxy " + ", ".join(view.proxy_addr for view in group.proxies or ())
 
 
-def rebalanced_members(
-    group: ConsumerGroup, *, broadcasting_too: bool = False, pop_too: bool = False
-) -> tuple[str, ...]:
-    """The consumers that allocate queues among themselves, sorted, duplicates kept (raises DataError).
-
-    Consumers share queues by the brokers' lists, so gRPC clients that only a Proxy lists count only where no broker
-    lists a consumer. BROADCASTING and POP groups pass on request.
-    """
-    must_rebalance(group, broadcasting_too=broadcasting_too, pop_too=pop_too)
-    ids = group.client_ids
-    if ids is None:
-        problem = f"the consumers of group {group.group} are not in {group.seen.where}"
-        hint = "name them: --consumers ID,ID,… or --consumers @FILE, or a number of placeholders"
-        raise DataError(problem, hint=hint, group=group.group, code="consumers-unknown")
-    if not pop_too:
-        must_not_be_grpc(group)
-    at_brokers = {client_id for view in group.views or () for client_id in view.client_ids}
-    return tuple(i for i in ids if i in at_brokers or not is_grpc(i)) if at_brokers else ids
-
-
-def must_not_be_grpc(group: ConsumerGroup) -> None:
-    """Refuse a group whose visible consumers are all gRPC clients (raises DataError)."""
-    if only_grpc(group):
-        first = (group.client_ids or ("",))[0]
-        raise DataError(
-            f"the consumers of group {group.group} look like gRPC clients ({first}): the Proxy gives them messages, "
-            "no client owns a queue",
-            hint="simulate-receive says how long messages wait; if they are none, name them: --consumers ID,ID,…",
-            group=group.group,
+def refusals(group: ConsumerGroup) -> dict[Reason, DataError]:
+    """Why the clients of the group do not share its queues among themselves, or why that is unknown."""
+    found: dict[Reason, DataError] = {}
+    name, topics = group.group, group.own_topics
+    if group.message_model == BROADCASTING:
+        problem = f"group {name} is BROADCASTING: every consumer reads every queue, so nothing is rebalanced"
+        hint = "adding or removing a consumer moves no queue"
+        found["broadcasting"] = DataError(problem, hint=hint, group=name, code="broadcasting-group")
+    if group.consume_type == CONSUME_POP:
+        found["pop"] = pop_refusal(group, ())
+    elif topics and popped_topics(group).issuperset(topics):
+        found["pop"] = pop_refusal(group, topics)
+    if (evidence := behind_proxy(group)) is not None:
+        probably, left = "probably ", "; or the consumers have left within the last minute"
+        if group.polling_num:
+            probably = left = ""
+        problem = f"brokers list no consumer of group {name}, but {evidence}: its consumers are {probably}connected to"
+        problem += " a Proxy (gRPC), so they are not visible here"
+        found["hidden"] = DataError(problem, hint=ask_proxy(group) + left, group=name, code="behind-proxy")
+    if group.client_ids is None:
+        problem = f"{group.seen.where} does not report the consumers of group {name}"
+        hint = "name the consumers with --consumers ID,ID,… or --consumers @FILE, or give a number of placeholders"
+        found["unknown"] = DataError(problem, hint=hint, group=name, code="consumers-unknown")
+    elif only_grpc(group):
+        found["grpc"] = DataError(
+            f"the consumers of group {name} look like gRPC clients ({group.client_ids[0]}): the Proxy gives them "
+            "messages, so no client owns a queue",
+            hint="simulate-receive shows how long messages wait; "
+            "if these are not gRPC clients, pass --consumers ID,ID,…",
+            group=name,
             code="behind-proxy",
         )
+    return found
 
 
-def must_rebalance(group: ConsumerGroup, *, broadcasting_too: bool = False, pop_too: bool = False) -> None:
-    """Refuse a group whose clients do not allocate its queues (raises DataError)."""
-    if group.message_model == BROADCASTING and not broadcasting_too:
-        problem = f"group {group.group} is BROADCASTING: every consumer reads every queue, nothing is rebalanced"
-        hint = "adding or removing a consumer moves no queue"
-        raise DataError(problem, hint=hint, group=group.group, code="broadcasting-group")
-    topics = group.own_topics
-    if group.consume_type == CONSUME_POP and not pop_too:
-        raise pop_refusal(group, ())
-    if topics and not pop_too and popped_topics(group).issuperset(topics):
-        raise pop_refusal(group, topics)
+def rebalanced_members(group: ConsumerGroup) -> tuple[str, ...]:
+    """The consumers that allocate queues among themselves, sorted, duplicates kept.
+
+    Consumers share queues by the brokers' lists, so gRPC clients that only a Proxy lists count only where no broker
+    lists a consumer.
+    """
+    ids, at_brokers = group.client_ids or (), {i for view in group.views or () for i in view.client_ids}
+    return tuple(i for i in ids if i in at_brokers or not is_grpc(i)) if at_brokers else ids
 
 
 def unusual_findings(group: ConsumerGroup) -> Iterator[Finding]:
     """Findings on ways to consume for which no prediction is certain."""
     if group.consume_type == CONSUME_ACTIVELY and not only_grpc(group):
-        text = f"group {group.group} pulls: consumers that assign queues to themselves take no part in the rebalance"
+        text = f"group {group.group} pulls: consumers that assign queues to themselves do not rebalance"
         yield Finding("pull-consumers", text, group.group, INFO)
     if any(report.client_rebalance is False for report in group.reports.values()):
-        text = (
-            "brokers assign these consumers' queues (clientRebalance=false), and they have AVG and AVG_BY_CIRCLE only"
-        )
+        text = "brokers, which have only AVG and AVG_BY_CIRCLE, assign these consumers' queues (clientRebalance=false)"
         yield Finding("broker-rebalance", text, severity=INFO)
 
 
@@ -217,7 +197,7 @@ def other_subscriptions(group: ConsumerGroup) -> tuple[str, ...]:
 
 
 def broadcasting_finding(title: str, group: str | None) -> Finding:
-    text = f"{title} is BROADCASTING: each consumer reads every queue, and duplicate owners are as it should be"
+    text = f"{title} is BROADCASTING: each consumer reads every queue, so duplicate owners are correct"
     return Finding("broadcasting", text, group, INFO)
 
 
@@ -231,7 +211,7 @@ def sort_findings(names: Sequence[str], what: str) -> Iterator[Finding]:
         )
         one, other = next(((a, b) for a, b in zip(*parts, strict=False) if a != b), ("", ""))
         if isinstance(one, tuple) and isinstance(other, tuple) and one > other:
-            text = f"{what} sort by character, not by number: {first} stands before {second}"
+            text = f"{what} sort by character, not by number: {first} comes before {second}"
             yield Finding("surprising-order", text)
             return
 
@@ -342,7 +322,7 @@ def mixed_finding(sdks: GroupSdks, client_ids: Iterable[str], unassigned: int, s
     numbers = sdks.numbers(ids)
     if len(numbers) > 1:
         texts = ", ".join(f"{name} ({number})" for name, number in numbers.most_common())
-        what = "each queue has one owner all the same"
+        what = "each queue still has one owner"
         if unassigned or several:
             what = f"{counted(unassigned, 'queue')} unassigned and {several} with duplicate owners, as predicted"
         yield Finding(

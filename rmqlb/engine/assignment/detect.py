@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -17,13 +16,9 @@ from rmqlb.engine.assignment.consumers import reported_strategies
 from rmqlb.errors import AllocationError, DataError
 from rmqlb.model.group import ConsumerGroup, States
 from rmqlb.model.message_queue import MessageQueue, queue_ranges, sort_client_ids
+from rmqlb.model.owners import Basis, Origin
 from rmqlb.model.result import ERROR, INFO, Finding, are, counted, have, messages, of_all
 from rmqlb.model.route import TopicRouteData
-
-if TYPE_CHECKING:
-    from rmqlb.model.owners import Basis
-    from rmqlb.model.plan import Origin
-
 
 DEFAULT = "AVG"
 
@@ -60,12 +55,12 @@ def detect_strategy(
         if group and (fits := fitting_strategies(routes, members, group.queues)):
             return Detected(fits[0], "observed")
         is_real = group is not None and group.client_ids
-        why = "its consumers do not report their strategy" if is_real else "the consumers are not real ones"
-        text = f"{DEFAULT}, the client's default, is assumed: {why}"
+        why = "its consumers do not report their strategy" if is_real else "the consumers are placeholders"
+        text = f"rmqlb assumes {DEFAULT}, the client's default: {why}"
         return Detected(DEFAULT, "assumed", findings=(Finding("assumed-strategy", text, severity=INFO),))
     if unknown := sorted(name for name in names if name not in NAMES):
         problem = f"consumers run the strategy class {unknown[0]}, which is not one of RocketMQ's own"
-        hint = "say what to predict with: --strategy NAME, or its rule in Python: --strategy FILE.py:FUNCTION"
+        hint = "name a strategy to predict with: --strategy NAME, or its rule in Python, --strategy FILE.py:FUNCTION"
         raise DataError(problem, hint=hint, code="unknown-strategy-class")
     usual = next(iter(numbers))
     if len(names) == 1:
@@ -78,19 +73,19 @@ def detect_strategy(
 
 
 def not_shown(group: ConsumerGroup, strategies: Sequence[str]) -> Iterator[Finding]:
-    """Report that all consumers run one strategy, which is not among those shown."""
+    """Report that all consumers run one strategy, which is not one of the strategies shown."""
     names = {*reported_strategies(group).values()}
     if len(names) == 1 and names.isdisjoint(map(_outer, strategies)):
-        yield Finding("strategy-differs", f"consumers report {next(iter(names))}, which is not among those shown")
+        yield Finding("strategy-differs", f"consumers report {next(iter(names))}, which is not shown here")
 
 
 def must_be_set(strategies: Iterable[str], settings: Settings) -> None:
     """Refuse to predict with unknown settings (raises DataError)."""
     for name, options in filter(None, (unset_options(strategy, settings) for strategy in strategies)):
         raise DataError(
-            f"consumers run {name}, whose settings are not known ({options} says them)",
-            hint="consumers do not report them: look how the application makes its strategy, or name another one to "
-            "predict with, --strategy NAME",
+            f"consumers run {name}, but its settings are unknown (pass {options})",
+            hint="consumers do not report settings: find them in your application's code, or name another strategy for "
+            "the prediction with --strategy NAME",
             code="settings-unknown",
         )
 
@@ -123,7 +118,7 @@ def mismatch_findings(predicted: Owners, strategy: str, states: States) -> Itera
         seen, expected = (", ".join(owners) or "no owner" for owners in (observed[first], predicted[first]))
         number = counted(sum(queue in observed for queue in predicted), "queue")
         text = (
-            f"observed owners of {len(differ)} of {number} differ from what {strategy} predicts; first "
+            f"observed owners of {len(differ)} of {number} differ from the prediction of {strategy}; the first is "
             f"{first.broker_name}:{first.queue_id} of {first.topic}: observed {seen}, predicted {expected}"
         )
         ids = sort_client_ids({i for queue in differ for i in {*observed[queue]} ^ {*predicted[queue]}})

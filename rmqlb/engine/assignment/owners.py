@@ -134,10 +134,10 @@ def must_ask_a_strategy(group: Group, option: str) -> None:
     if group.by_proxy:
         why, other = "its consumers are behind a Proxy", "name other consumers with --consumers ID,ID,…"
     elif group.broadcasting:
-        why, other = "it is BROADCASTING", "look at CLUSTERING: --group OTHER-NAME --topic T --consumers ID,ID,…"
+        why, other = "it is BROADCASTING", "predict it as CLUSTERING: --group OTHER-NAME --topic T --consumers ID,ID,…"
     else:
         return
-    problem = f"{option}: no strategy decides who reads a queue of {group.title}, because {why}"
+    problem = f"{option}: no strategy decides the owners of queues in {group.title}: {why}"
     raise UsageError(problem, hint=f"leave {option} out, or {other}", group=group.name)
 
 
@@ -182,6 +182,6 @@ def _findings(group: Group, report: OwnersReport, strategies: Sequence[str], *, 
         worst = max(run, key=lambda each: each.unassigned + each.duplicate_owners)
         found += mixed_finding(group.sdks, group.client_ids, worst.unassigned, worst.duplicate_owners)
     if explain:
-        found += sort_findings(group.client_ids, "client ids")
+        found += sort_findings(group.client_ids, "client IDs")
         found += sort_findings([queue.broker_name for queue in group.pulled_queues], "broker names")
     return found

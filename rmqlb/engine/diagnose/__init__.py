@@ -1,1 +1,1 @@
-"""Why a group is as it is: rules over typed evidence, and hypotheses compared with the observed owners."""
+"""Diagnosis of a group: rules over typed evidence, and hypotheses compared with the observed owners."""

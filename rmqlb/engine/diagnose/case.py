@@ -42,7 +42,7 @@ _NONE: frozenset[MessageQueue] = frozenset()
 
 
 class ComesOf(Exception):
-    """The problem exists, and these causes explain it."""
+    """Raised by a rule whose problem exists, but is explained by these causes."""
 
     def __init__(self, *causes: str) -> None:
         super().__init__(*causes)
@@ -246,7 +246,7 @@ class Case(GroupEvidence, dict=True, eq=False):
         return {queue: tuple(own[i] for i in ids if takes(own[i], queue)) for queue, ids in owners.items()}
 
     def reproduces(self, causes: Causes) -> bool:
-        """Each consumer owns the queues of each topic that one prediction gives it (raises as `possible`)."""
+        """Whether each consumer owns, in each topic, the queues of one prediction (raises as `possible`)."""
         observed = self._observed_queues
         if not observed:
             raise DataError("no owner was observed", hint=ASK_CONSUMERS)
@@ -358,15 +358,15 @@ Raises DataError where evidence is missing, DoesNotApply, or ComesOf where anoth
 class DiagnosisRule(Struct, frozen=True):
     code: str
     check: Check
-    one_look: bool = True  # a single look may be enough for a finding
+    one_sample: bool = True  # a single sample may be enough for a finding
 
 
 CHECKS: dict[str, DiagnosisRule] = {}  # by code, once the file of the rule is imported
 
 
-def rule(code: str, *, one_look: bool = True) -> Callable[[Check], Check]:
+def rule(code: str, *, one_sample: bool = True) -> Callable[[Check], Check]:
     def registered(check: Check) -> Check:
-        CHECKS[code] = DiagnosisRule(code, check, one_look)
+        CHECKS[code] = DiagnosisRule(code, check, one_sample)
         return check
 
     return registered

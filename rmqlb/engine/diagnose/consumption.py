@@ -1,4 +1,4 @@
-"""Rules for processes, listeners, pulls and locks, by what consumers report of their process queues."""
+"""Rules for processes, listeners, pulls and locks, based on the process queues that consumers report."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from itertools import takewhile
 
 from rmqlb.engine.diagnose import evidence
 from rmqlb.engine.diagnose.case import Case, rule
-from rmqlb.engine.diagnose.evidence import AnotherLookNeeded, ConsumerReports, DoesNotApply, Trouble, Troubles
+from rmqlb.engine.diagnose.evidence import AnotherSampleNeeded, ConsumerReports, DoesNotApply, Trouble, Troubles
 from rmqlb.errors import DataError, RmqlbError
 from rmqlb.model.diagnosis import Evidence, GroupFinding
 from rmqlb.model.group import BROADCASTING, RETRY_PREFIX, ConsumerGroup, dead_letter_topic, retry_topic
@@ -19,7 +19,7 @@ from rmqlb.model.result import ERROR, INFO, WARNING, counted, of_all
 SAMPLED_MS = 10_000
 """Interval of a client's counts of pulls; its rates cover 60 s of them (`StatsItem.samplingInSeconds`)."""
 FAILING_PERCENT = 75
-"""Share of failures from which a listener fails, over two looks.
+"""Share of failures from which a listener fails, over two samples.
 
 A message that fails once and is then consumed is one failure and one success, so healthy retries stay below 50 %.
 Clients count failures (`ConsumeMessageConcurrentlyService`, `ConsumeMessageOrderlyService`: `processConsumeResult`)
@@ -35,7 +35,7 @@ LOCKED_MS = 30_000  # age at which a lock ends (`ProcessQueue.REBALANCE_LOCK_MAX
 
 @rule("frozen-consumer")
 def frozen_consumer(case: Case) -> Iterator[GroupFinding]:
-    """A listed consumer does not answer, and none of its predicted queues is read."""
+    """Report listed consumers that do not answer, and whose predicted queues nobody reads."""
     case.must_share()
     frozen = Troubles()
     for client_id in sort_client_ids(case.processes.keys() - case.group.reports.keys() - case.ghosts):
@@ -62,11 +62,11 @@ def _frozen(case: Case, own: str) -> Iterator[Trouble]:
         why = "the snapshot has no request to it" if part is None else part.reason
         raise DataError(f"{own} did not report: {why}", hint=evidence.ASK_CONSUMERS)
     queues = _predicted(case, own)
-    looks = [*zip(case.read_at, case.looks, strict=True)]
-    looks = [(at, look) for at, look in looks if own in (look.client_ids or ()) and own not in look.reports]
+    samples = [*zip(case.read_at, case.samples, strict=True)]
+    samples = [(at, sample) for at, sample in samples if own in (sample.client_ids or ()) and own not in sample.reports]
     waiting: list[MessageQueue] = []
     for queue in queues:
-        states = [look.queues.get(queue) for _, look in looks]
+        states = [sample.queues.get(queue) for _, sample in samples]
         offsets = {None if state is None else state.consumer_offset for state in states}
         if None in offsets:
             raise DataError(f"the offsets of queues predicted for {own} are unknown", hint=case.ask_offsets)
@@ -74,12 +74,12 @@ def _frozen(case: Case, own: str) -> Iterator[Trouble]:
             return
         if all(state is not None and state.lag for state in states):
             waiting.append(queue)
-    span_ms = looks[-1][0] - looks[0][0]
+    span_ms = samples[-1][0] - samples[0][0]
     if not waiting:
-        raise AnotherLookNeeded(f"{own} did not answer, and no message waits in the queues predicted for it")
+        raise AnotherSampleNeeded(f"{own} did not answer, and no message waits in the queues predicted for it")
     if span_ms < evidence.HELD_MS:
         shown = f"{own} does not answer"
-        raise AnotherLookNeeded(f"{shown}: needs 2 samples, got 1", suspect=own, shown=shown)
+        raise AnotherSampleNeeded(f"{shown}: needs 2 samples, got 1", suspect=own, shown=shown)
     listing = [view for view in case.views if own in view.client_ids]
     unread = f"seconds in which no message of {counted(len(waiting), 'queue')} predicted for {own} was consumed"
     facts = (
@@ -93,7 +93,7 @@ def _frozen(case: Case, own: str) -> Iterator[Trouble]:
 def _predicted(case: Case, client_id: str) -> tuple[MessageQueue, ...]:
     """The predicted queues of the consumer that no other consumer is observed to own (raises DataError)."""
     if len(case.processes) > 1:
-        subscribed = {*case.subscriptions.values(), *(frozenset(look.own_topics or ()) for look in case.looks)}
+        subscribed = {*case.subscriptions.values(), *(frozenset(sample.own_topics or ()) for sample in case.samples)}
         differ = "as can happen when subscriptions differ"
         if len(subscribed - {frozenset()}) > 1:
             raise DataError(f"{client_id} did not answer, {differ}", hint=evidence.ASK_CONSUMERS)
@@ -132,16 +132,16 @@ def consume_failing(case: Case) -> Iterator[GroupFinding]:
 
 
 def _failing_listener(consumer: ConsumerReports) -> Iterator[Trouble]:
-    """The listener, if two looks show that most of its calls failed in the last minute."""
+    """The listener, if two samples show that most of its calls failed in the last minute."""
     now, own = _failing_minute(consumer, consumer.now), consumer.client_id
     if now is None:
         return
     failed, consumed = now
     read_at = consumer.now.read_at or 0
-    before = [look for look in consumer.reports[:-1] if read_at - (look.read_at or read_at) >= evidence.HELD_MS]
+    before = [each for each in consumer.reports[:-1] if read_at - (each.read_at or read_at) >= evidence.HELD_MS]
     if not before:
         problem = f"the listener of {own} failed for {failed} of {failed + consumed} messages in the last minute"
-        raise AnotherLookNeeded(f"{problem}: needs 2 samples, got 1", suspect=own, shown=problem)
+        raise AnotherSampleNeeded(f"{problem}: needs 2 samples, got 1", suspect=own, shown=problem)
     if _failing_minute(consumer, before[-1]) is not None:
         statuses = consumer.now.statuses or {}
         topics = {topic for topic, each in statuses.items() if each.failed_per_s and not topic.startswith(RETRY_PREFIX)}
@@ -188,16 +188,16 @@ def _percent(failed: int, consumed: int) -> int:
 
 
 def _failed_messages(case: Case) -> Iterator[Evidence]:
-    """New messages in the retry topic from the first look to the last, and new dead letters."""
-    before = case.looks[0].queues
+    """New messages in the retry topic from the first sample to the last, and new dead letters."""
+    before = case.samples[0].queues
     topic, states = retry_topic(case.group.group), case.group.queues
     retried = [(before[q].broker_offset, states[q].broker_offset) for q in states if q.topic == topic and q in before]
     grown = [now - was for was, now in retried if was is not None and now is not None]
     if grown:
         seconds = (case.read_at[-1] - case.read_at[0]) // 1000
         yield case.seen(f"messages that came into the retry topic in {seconds} s", sum(grown))
-    looks = zip(case.read_at, case.looks, strict=True)
-    letters = [(at, look.dead_letters) for at, look in looks if look.dead_letters is not None]
+    samples = zip(case.read_at, case.samples, strict=True)
+    letters = [(at, sample.dead_letters) for at, sample in samples if sample.dead_letters is not None]
     if letters and (more := letters[-1][1] - letters[0][1]):
         seconds = (letters[-1][0] - letters[0][0]) // 1000
         yield case.seen(f"messages that came into the dead-letter topic in {seconds} s", more)
@@ -251,28 +251,28 @@ def _blocked_listener(consumer: ConsumerReports) -> Iterator[Trouble]:
         )
         yield Trouble(own, queues, facts, gravity=age)
     elif not any((status.consumed_per_s or 0) + (status.failed_per_s or 0) > 0 for status in statuses):
-        raise AnotherLookNeeded(
-            f"{consumer.client_id} has had messages for less than {BLOCKED_S} s, and no sample shows that a "
-            "call of its listener ended",
+        raise AnotherSampleNeeded(
+            f"{consumer.client_id} has had messages for less than {BLOCKED_S} s, and no sample shows the "
+            "end of a listener call",
             after_ms=evidence.BLOCKED_MS,
         )
 
 
 def _not_pulled_just_now(consumer: ConsumerReports, queues: tuple[MessageQueue, ...], shown: str) -> Evidence:
-    """Proof that the messages of these idle queues have waited (raises AnotherLookNeeded with what this look shows)."""
+    """Proof that the messages of these idle queues waited (raises AnotherSampleNeeded with what this sample shows)."""
     own = consumer.client_id
     needed = consumer.unusual_ms(queue.topic for queue in queues)
-    # The looks' time in which messages of these queues wait and no message of any queue is consumed.
-    looks = _looks_without_consumption(consumer)
-    waits = (ms for ms, look in looks if any(q in look and consumer.waiting(look[q]) for q in queues))
+    # The samples' time in which messages of these queues wait and no message of any queue is consumed.
+    samples = _samples_without_consumption(consumer)
+    waits = (ms for ms, sample in samples if any(q in sample and consumer.waiting(sample[q]) for q in queues))
     lasted = max(waits, default=0)
     if lasted >= needed:
-        stuck = f"seconds between samples in which no call of its listener ended at {own}"
+        stuck = f"seconds in which no listener call of {own} ended"
         return consumer.seen(stuck, lasted // 1000, needed // 1000)
     if (old := _old_messages(consumer)) is not None:
         return old
-    raise AnotherLookNeeded(
-        f"{shown}: needs {needed // 1000} s between samples in which no call ends, got {lasted // 1000} s",
+    raise AnotherSampleNeeded(
+        f"{shown}: needs {needed // 1000} s between samples without the end of a call, got {lasted // 1000} s",
         after_ms=needed - lasted,
         needed_ms=needed,
         suspect=own,
@@ -293,27 +293,27 @@ def _has_consumed(consumer: ConsumerReports, item: ProcessQueue) -> bool:
     time = item.last_consume
     if consumer.now.orderly is False and item.last_lock is not None and time is not None and time > item.last_lock:
         return True  # only orderly consumers renew the lock
-    return any(item.queue in look and look[item.queue].last_consume != time for _, look in consumer.history[:-1])
+    return any(item.queue in sample and sample[item.queue].last_consume != time for _, sample in consumer.history[:-1])
 
 
-def _looks_without_consumption(consumer: ConsumerReports) -> Iterator[tuple[int, dict[MessageQueue, ProcessQueue]]]:
-    """Age and queues of earlier looks since which nothing was consumed, the latest first."""
+def _samples_without_consumption(consumer: ConsumerReports) -> Iterator[tuple[int, dict[MessageQueue, ProcessQueue]]]:
+    """Age and queues of earlier samples since which nothing was consumed, the latest first."""
     (read_at, now), *earlier = reversed(consumer.history)
-    for before, look in earlier:
-        if any(queue in look and look[queue].last_consume != now[queue].last_consume for queue in now):
+    for before, sample in earlier:
+        if any(queue in sample and sample[queue].last_consume != now[queue].last_consume for queue in now):
             return
-        yield read_at - before, look
+        yield read_at - before, sample
 
 
 def _old_messages(consumer: ConsumerReports) -> Evidence | None:
-    """Proof that it had more messages of a topic than it pulls in a minute, so some are older."""
-    for ms, look in _looks_without_consumption(consumer):
+    """Proof that the consumer had more messages of a topic than it pulls in a minute, so some are older."""
+    for ms, sample in _samples_without_consumption(consumer):
         if ms < SAMPLED_MS:
             continue
         had: Counter[str] = Counter()
         # In the order of its report, so equal input gives equal bytes.
-        for queue in (each for each in consumer.history[-1][1] if each in look):
-            had[queue.topic] += consumer.waiting(look[queue])
+        for queue in (each for each in consumer.history[-1][1] if each in sample):
+            had[queue.topic] += consumer.waiting(sample[queue])
         for topic, number in had.items():
             pulled = consumer.status(topic).pulled_per_s
             if pulled is not None and number > pulled * evidence.BLOCKED_MS / 1000:
@@ -347,7 +347,7 @@ def head_blocked(case: Case) -> Iterator[GroupFinding]:
 
 
 def _standing_head(consumer: ConsumerReports, item: ProcessQueue) -> Iterator[Trouble]:
-    """The queue if its first message was not finished between looks, or may not be (raises DataError)."""
+    """The queue if its first message was not finished between samples, or may not be (raises DataError)."""
     waiting, own = consumer.waiting(item), consumer.client_id
     if not waiting:
         return
@@ -364,15 +364,15 @@ def _standing_head(consumer: ConsumerReports, item: ProcessQueue) -> Iterator[Tr
         wanted = f"{needed // 1000} s of samples in which other messages finish, got {lasted // 1000} s"
         if lasted >= needed:
             wanted = "a sample in which other messages finish"
-        doubt = AnotherLookNeeded(
+        doubt = AnotherSampleNeeded(
             f"offset {first} of {name} is unfinished at {own}: needs {wanted}",
             after_ms=max(needed - lasted, 0) or None,
             needed_ms=needed,
         )
-    unfinished = f"seconds for which offset {first} of {name} is not finished at {own}"
+    unfinished = f"seconds for which {own} has not finished offset {first} of {name}"
     facts = (
         consumer.seen(unfinished, lasted // 1000, needed // 1000),
-        consumer.seen(f"messages of {name} after it that {own} has", waiting - 1),
+        consumer.seen(f"later messages of {name} in the process queue of {own}", waiting - 1),
     )
     yield Trouble(
         own,
@@ -391,13 +391,13 @@ def _first(item: ProcessQueue) -> int | None:
 
 
 def _stands_since(consumer: ConsumerReports, item: ProcessQueue) -> int | None:
-    """The earliest look since which the first message stands; None when it moved after the last look but one."""
+    """The earliest sample since which the first message stands; None when it moved after the last sample but one."""
     since = len(consumer.history) - 1
     for number in range(since - 1, -1, -1):
-        look = consumer.history[number][1]
-        if item.queue not in look:
+        sample = consumer.history[number][1]
+        if item.queue not in sample:
             break
-        was = look[item.queue]
+        was = sample[item.queue]
         has_moved = consumer.waiting(was) and _first(was) != _first(item)
         if was.commit_offset != item.commit_offset or has_moved:
             return None if number == len(consumer.history) - 2 else since
@@ -445,11 +445,11 @@ def _stopped_pull(consumer: ConsumerReports, item: ProcessQueue) -> Iterator[Tro
         raise consumer.unreported("the time of its last pull")
     try:
         is_old = consumer.clock.is_older(item.last_pull, PULLS_WITHIN_MS)
-    except AnotherLookNeeded:
+    except AnotherSampleNeeded:
         # With a clock that is behind, some pull would have changed its time.
         (read_at, now), *earlier = reversed(consumer.history)
         pulls = {queue: state.last_pull for queue, state in now.items()}
-        unchanged = takewhile(lambda look: {q: s.last_pull for q, s in look[1].items()} == pulls, earlier)
+        unchanged = takewhile(lambda sample: {q: s.last_pull for q, s in sample[1].items()} == pulls, earlier)
         if max((read_at - before for before, _ in unchanged), default=0) <= LONGEST_PULL_MS:
             raise
         is_old = True
@@ -461,7 +461,7 @@ def _stopped_pull(consumer: ConsumerReports, item: ProcessQueue) -> Iterator[Tro
 
 @rule("lock-lost")
 def lock_lost(case: Case) -> Iterator[GroupFinding]:
-    """An orderly consumer has a queue without its lock, or two consumers report one lock."""
+    """Report orderly consumers that own a queue without its lock, and locks that two consumers report."""
     if case.group.message_model == BROADCASTING:
         raise DoesNotApply("BROADCASTING consumers need no locks")
     lost = evidence.troubles_of(case, _lost_locks)
@@ -504,23 +504,23 @@ def _lost_lock(consumer: ConsumerReports, item: ProcessQueue) -> Iterator[Troubl
         fact = consumer.seen(f"seconds since {consumer.client_id} got the lock of {name}", age, LOCKED_MS // 1000)
         yield Trouble(consumer.client_id, (item.queue,), (fact,), gravity=-item.last_lock)
     elif not item.locked:
-        raise AnotherLookNeeded(f"{consumer.client_id} lost the lock of {name} within the last 30 s")
+        raise AnotherSampleNeeded(f"{consumer.client_id} lost the lock of {name} within the last 30 s")
 
 
 def _locked_twice(case: Case, lost: Troubles) -> Mapping[MessageQueue, frozenset[str]]:
-    """Queue → the consumers that report its lock at both the last look and the one before."""
-    now, *earlier = (_lock_owners(look) for look in reversed(case.looks))
+    """Queue → the consumers that report its lock at both the last sample and the one before."""
+    now, *earlier = (_lock_owners(sample) for sample in reversed(case.samples))
     twice = {queue: ids for queue, ids in now.items() if len(ids) > 1}
     before = earlier[0] if earlier else {}
     lasting = {queue: ids for queue, ids in twice.items() if before.get(queue, frozenset()) >= ids}
     if lasting.keys() < twice.keys():
-        lost.errors.append(AnotherLookNeeded("two consumers report the lock of a queue; one may just have got it"))
+        lost.errors.append(AnotherSampleNeeded("two consumers report the lock of a queue; one may just have got it"))
     return lasting
 
 
-def _lock_owners(look: ConsumerGroup) -> dict[MessageQueue, frozenset[str]]:
+def _lock_owners(sample: ConsumerGroup) -> dict[MessageQueue, frozenset[str]]:
     owners: dict[MessageQueue, frozenset[str]] = {}
-    for client_id, report in look.reports.items():
+    for client_id, report in sample.reports.items():
         if report.evidence is not None and report.evidence.orderly:
             for item in report.evidence.queues or ():
                 if item.locked and not item.dropped:
@@ -562,5 +562,5 @@ def _consumed_after_drop(consumer: ConsumerReports) -> Iterator[Trouble]:
                 yield Trouble(consumer.client_id, (item.queue,), (seen,), gravity=time)
         elif item.dropped:
             problem = f"{evidence.queue_text(item.queue)} was just taken from {consumer.client_id}"
-            found.errors.append(AnotherLookNeeded(problem))
+            found.errors.append(AnotherSampleNeeded(problem))
     found.settle()

@@ -1,4 +1,4 @@
-"""Diagnose a group by all rules over one or several looks: the likeliest cause first."""
+"""Diagnose a group by all rules over one or several samples: the likeliest cause first."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.diagnose import consumption, lags, owners, shares
 from rmqlb.engine.diagnose.case import CHECKS, Case, ComesOf, DiagnosisRule
-from rmqlb.engine.diagnose.evidence import BLOCKED_MS, AnotherLookNeeded, DoesNotApply, GroupEvidence
+from rmqlb.engine.diagnose.evidence import BLOCKED_MS, AnotherSampleNeeded, DoesNotApply, GroupEvidence
 from rmqlb.engine.drain import drains_of
 from rmqlb.engine.group import Group, assumption, gaps, known
 from rmqlb.errors import DataError
@@ -25,20 +25,18 @@ from rmqlb.model.snapshot import ClusterSnapshot
 RULE_FILES = (consumption, lags, owners, shares)
 RULES: tuple[DiagnosisRule, ...] = tuple(CHECKS[code] for code in result.CODES)
 """All rules; causes precede their effects, and equals are listed in this order."""
-ONE_LOOK: tuple[DiagnosisRule, ...] = tuple(rule for rule in RULES if rule.one_look)
-MOST_LOOKS = 8  # after which an undecided rule stays undecided, over a minute at 10 s
+ONE_SAMPLE: tuple[DiagnosisRule, ...] = tuple(rule for rule in RULES if rule.one_sample)
+MOST_SAMPLES = 8  # after which an undecided rule stays undecided, over a minute at 10 s
 
 
-def diagnose(
-    evidence: GroupEvidence, rules: Sequence[DiagnosisRule] = RULES, *, max_lag: int | None = result.MAX_LAG
-) -> result.Diagnosis:
-    case = Case(evidence.facts, evidence.earlier, rules)
+def diagnose(evidence: GroupEvidence, *, max_lag: int = result.MAX_LAG) -> result.Diagnosis:
+    case = Case(evidence.facts, evidence.earlier, RULES)
     findings = _in_order(case)
     consequences: list[result.Consequence] = []
     checked: list[str] = []
     unknown: list[result.Undecided] = []
     not_applicable: list[result.Undecided] = []
-    for rule in rules:
+    for rule in RULES:
         answer = case.answer(rule.code)
         why = answer.why
         if isinstance(why, ComesOf):
@@ -49,13 +47,13 @@ def diagnose(
             checked += [] if answer.findings else [rule.code]
         elif all(each.severity == INFO for each in answer.findings):  # otherwise missing evidence adds nothing new
             needs, shown = getattr(why.hint, "needs", "other evidence"), None
-            if isinstance(why, AnotherLookNeeded):
+            if isinstance(why, AnotherSampleNeeded):
                 needs, shown = result.MORE_SAMPLES if evidence.earlier else result.SECOND_SAMPLE, why.shown
             remedy = None if why.hint is None else str(why.hint)
             unknown.append(result.Undecided(rule.code, why.message, remedy, needs, shown))
     found_any = any(finding.severity != INFO for finding in findings)
     group = known(lambda: evidence.group)
-    looks = evidence.earlier if group is None else evidence.looks
+    samples = evidence.earlier if group is None else evidence.samples
     at = evidence.facts.snapshot.taken_at
     drains = None if group is None else drains_of(evidence)
     return result.Diagnosis(
@@ -63,7 +61,7 @@ def diagnose(
         "found" if found_any else "unknown" if unknown else "inOrder",
         tuple(
             result.DiagnosedSample(each.seen.where, None if (then := each.seen.at or at) is None else utc_text(then))
-            for each in looks
+            for each in samples
         ),
         result.GroupCounts() if group is None else _counts(case),
         findings,
@@ -79,25 +77,25 @@ def diagnose(
 
 
 def suspicions(evidence: GroupEvidence) -> tuple[result.GroupFinding, ...]:
-    """A warning for each problem that one look shows, and that another look has to confirm."""
-    case = Case(evidence.facts, evidence.earlier, ONE_LOOK)
-    found = ((rule.code, case.answer(rule.code).why) for rule in ONE_LOOK)
+    """A warning for each problem that one sample shows, and that another sample has to confirm."""
+    case = Case(evidence.facts, evidence.earlier, ONE_SAMPLE)
+    found = ((rule.code, case.answer(rule.code).why) for rule in ONE_SAMPLE)
     name = evidence.facts.name or ""
     return tuple(
         result.GroupFinding(
             code, WARNING, name, consumers=(why.suspect,), message=f"group {name}: {why.shown}; another sample decides"
         )
         for code, why in found
-        if isinstance(why, AnotherLookNeeded) and why.suspect is not None
+        if isinstance(why, AnotherSampleNeeded) and why.suspect is not None
     )
 
 
-def lagging(group: Group, limit: int | None) -> result.Lagging | None:
+def lagging(group: Group, limit: int) -> result.Lagging | None:
     """The place of most of the lag, if it is above the limit; retries and offsets of other clients do not count."""
     states = group.group.without_foreign_offsets.queues
     lags = {q: state.lag for q, state in states.items() if state.lag and not q.topic.startswith(RETRY_PREFIX)}
     lag = sum(lags.values())
-    if limit is None or lag <= limit or group.group.message_model == BROADCASTING:
+    if lag <= limit or group.group.message_model == BROADCASTING:
         return None
     owned = known(lambda: group.ownership)
     by_owner: dict[str, list[MessageQueue]] = {}
@@ -121,7 +119,7 @@ def findings_of(code: str, evidence: GroupEvidence) -> tuple[result.GroupFinding
 
 
 def _in_order(case: Case) -> tuple[result.GroupFinding, ...]:
-    """Causes that explain the owners first, then by severity, then by number of queues."""
+    """Sort findings: causes that explain the owners first, then by severity, then by number of queues."""
     order = [rule.code for rule in case.rules]
 
     def place(finding: result.GroupFinding) -> tuple[bool, int, bool, int, int]:
@@ -167,29 +165,29 @@ def _stacks(case: Case) -> tuple[result.ConsumerStacks, ...] | None:
     return tuple(result.ConsumerStacks(client_id, stacks[client_id] or ()) for client_id in ids) or None
 
 
-def earlier_look(snapshot: ClusterSnapshot, name: str) -> ConsumerGroup:
+def earlier_sample(snapshot: ClusterSnapshot, name: str) -> ConsumerGroup:
     """The group of an earlier snapshot, with its time (raises DataError)."""
     group = snapshot.group(name)
     return group if group.seen.at is not None else replace(group, seen=replace(group.seen, at=snapshot.taken_at))
 
 
-def evidence_of(looks: Sequence[ClusterSnapshot], name: str, settings: Settings) -> GroupEvidence:
-    """The last look is diagnosed; earlier looks without the group do not count."""
-    now = looks[-1]
-    return evidence_since(Group(now, name, settings, assumption(now, name), gaps(now)), looks[:-1])
+def evidence_of(samples: Sequence[ClusterSnapshot], name: str, settings: Settings) -> GroupEvidence:
+    """The evidence of the last sample, with earlier samples that have the group."""
+    now = samples[-1]
+    return evidence_since(Group(now, name, settings, assumption(now, name), gaps(now)), samples[:-1])
 
 
 def evidence_since(group: Group, earlier: Sequence[ClusterSnapshot]) -> GroupEvidence:
     name = group.name or ""
-    return GroupEvidence(group, tuple(earlier_look(look, name) for look in earlier if name in look.groups))
+    return GroupEvidence(group, tuple(earlier_sample(sample, name) for sample in earlier if name in sample.groups))
 
 
 def wants_another(evidence: GroupEvidence) -> bool:
-    """A later look would decide an undecided rule."""
-    if len(evidence.earlier) + 1 >= MOST_LOOKS:
+    """Whether a later sample would decide an undecided rule."""
+    if len(evidence.earlier) + 1 >= MOST_SAMPLES:
         return False
     case = Case(evidence.facts, evidence.earlier, RULES)
-    return any(isinstance(case.answer(rule.code).why, AnotherLookNeeded) for rule in RULES)
+    return any(isinstance(case.answer(rule.code).why, AnotherSampleNeeded) for rule in RULES)
 
 
 def worth_stacks(evidence: GroupEvidence) -> tuple[str, ...]:
@@ -203,15 +201,15 @@ def worth_stacks(evidence: GroupEvidence) -> tuple[str, ...]:
     return tuple(sort_client_ids(i for i in evidence.processes if i in evidence.group.reports and waits(i)))
 
 
-def with_stacks(look: ClusterSnapshot, name: str, stacks: Mapping[str, tuple[str, ...]]) -> ClusterSnapshot:
-    group = look.groups[name]
+def with_stacks(sample: ClusterSnapshot, name: str, stacks: Mapping[str, tuple[str, ...]]) -> ClusterSnapshot:
+    group = sample.groups[name]
     reports = {
         client_id: replace(report, evidence=replace(report.evidence or ConsumerEvidence(), stacks=stacks[client_id]))
         if client_id in stacks
         else report
         for client_id, report in group.reports.items()
     }
-    return replace(look, groups={**look.groups, name: replace(group, reports=reports)})
+    return replace(sample, groups={**sample.groups, name: replace(group, reports=reports)})
 
 
 def must_be_earlier(
@@ -223,37 +221,37 @@ def must_be_earlier(
     """
     times: list[tuple[datetime, ClusterSnapshot]] = []
     at, brokers_now = _taken_at(now, names), _brokers(now)
-    for which, look in earlier:
-        then, others = _taken_at(look, names), _brokers(look)
+    for which, sample in earlier:
+        then, others = _taken_at(sample, names), _brokers(sample)
         if others and brokers_now and not others & brokers_now:
             problem = f"it has broker {min(others)}, {now.endpoint} has {min(brokers_now)}"
-            raise DataError(f"{which} is of another cluster: {problem}", code="not-earlier")
-        if not any(name in look.groups for name in names):
+            raise DataError(f"{which} belongs to another cluster: {problem}", code="not-earlier")
+        if not any(name in sample.groups for name in names):
             problem = f"{which} does not have group {next(iter(names))}"
             raise DataError(problem, hint="name a snapshot that has the group", code="group-not-found")
         if then is None or at is None:
             where = which if then is None else now.endpoint
-            problem = f"{where} does not say when it was taken, so the order of the samples is unknown"
+            problem = f"{where} does not report when it was taken, so the order of the samples is unknown"
             raise DataError(problem, code="not-earlier")
         if then >= at:
             problem = f"it was taken at {utc_text(then)}, {now.endpoint} at {utc_text(at)}"
-            hint = "-s names the last snapshot, --earlier those before it"
+            hint = "pass the latest snapshot with -s, and earlier ones with --earlier"
             raise DataError(f"{which} is not earlier: {problem}", hint=hint, code="not-earlier")
-        times.append((then, look))
-    return tuple(look for _, look in sorted(times, key=lambda each: each[0]))
+        times.append((then, sample))
+    return tuple(sample for _, sample in sorted(times, key=lambda each: each[0]))
 
 
-def _brokers(look: ClusterSnapshot) -> set[str]:
-    return {broker.broker_name for sighting in look.routes.values() for broker in sighting.route.broker_datas}
+def _brokers(sample: ClusterSnapshot) -> set[str]:
+    return {broker.broker_name for sighting in sample.routes.values() for broker in sighting.route.broker_datas}
 
 
-def _taken_at(look: ClusterSnapshot, names: Iterable[str]) -> datetime | None:
-    seen = [look.groups[name].seen.at for name in names if name in look.groups]
-    return look.taken_at or next((at for at in seen if at is not None), None)
+def _taken_at(sample: ClusterSnapshot, names: Iterable[str]) -> datetime | None:
+    seen = [sample.groups[name].seen.at for name in names if name in sample.groups]
+    return sample.taken_at or next((at for at in seen if at is not None), None)
 
 
 def diagnosis_of_groups(diagnoses: Iterable[result.Diagnosis]) -> result.DiagnosisOfGroups:
-    """Worst first: by severity, lag and bad queues."""
+    """Order diagnoses, worst first: by severity, lag and bad queues."""
     statuses = (ERROR, WARNING, "lagging", "unknown", "inOrder")
 
     def badness(found: result.Diagnosis) -> tuple[int, int, int, str]:

@@ -5,7 +5,7 @@ have the problem. No default replaces an observation.
 
 - Reports are of push consumers. Consumers that pull on their own (lite-pull, pull) are left out: their application
   decides when to pull messages.
-- A time is old only if the consumer's own times or the looks prove it, since its clock may differ from this computer's.
+- A time is old only if the consumer's own times or the samples prove it: its clock may differ from this computer's.
   An age by this computer's clock counts only to call a time recent, and only where no time shows that clocks differ.
 """
 
@@ -48,28 +48,28 @@ def _hint(text: str, needs: str) -> Hint:
     return hint
 
 
-_OF_BROKERS, _OF_CONSUMERS = "answers from its brokers", "answers from its consumers"
+_OF_BROKERS, _OF_CONSUMERS = "answers from the brokers", "answers from the consumers"
 ASK_BROKERS = _hint("diagnose again when that broker answers, from a machine that can reach it", _OF_BROKERS)
 MAKE_EVIDENCE = _hint("make the snapshot with fetch-routes --evidence", "fetch-routes --evidence")
-ASK_CONSUMERS = _hint("diagnose again; if it still does not answer, check its process", _OF_CONSUMERS)
+ASK_CONSUMERS = _hint("diagnose again; if the consumer still does not answer, check its process", _OF_CONSUMERS)
 ASK_OTHERWISE = _hint(
     "clients in some languages report less than Java clients; read that consumer's log", _OF_CONSUMERS
 )
-LOOKS = 3  # for a judgement of growth or stall; also the default of `--samples`
+SAMPLES = 3  # for a judgement of growth or stall; also the default of `--samples`
 
 
 class DoesNotApply(Exception):
-    """Such a group cannot have the problem; the argument is the reason."""
+    """Raised if such a group cannot have the problem; the argument is the reason."""
 
 
-class AnotherLookNeeded(DataError):
-    """A later look would decide the rule.
+class AnotherSampleNeeded(DataError):
+    """Raised if a later sample would decide the rule.
 
     Args:
         problem: the undecided matter, and the data that would decide it.
-        after_ms: the least time until that look; None where some seconds are enough.
-        needed_ms: the time that all looks together must cover.
-        suspect: the consumer for which this look shows the problem, if it does, and `shown` says what it shows.
+        after_ms: the least time until that sample; None where some seconds are enough.
+        needed_ms: the time that all samples together must cover.
+        suspect: the consumer for which this sample shows the problem, if it does, and `shown` says what it shows.
     """
 
     def __init__(
@@ -85,28 +85,28 @@ class AnotherLookNeeded(DataError):
         when = "after some seconds;"
         if after_ms is not None:
             after_s = -(-after_ms // 1000)
-            when = f"after {after_s} s (--every {max(after_s, -(-needed_ms // (1000 * (LOOKS - 1))))}s);"
+            when = f"after {after_s} s (--every {max(after_s, -(-needed_ms // (1000 * (SAMPLES - 1))))}s);"
         super().__init__(
             problem, hint=f"diagnose again {when} for a snapshot file, pass the one taken before it with --earlier"
         )
 
 
 class GroupEvidence(Struct, dict=True, eq=False):
-    facts: Group  # the group at the last look
-    earlier: tuple[ConsumerGroup, ...] = ()  # the looks before it, the oldest first
+    facts: Group  # the group at the last sample
+    earlier: tuple[ConsumerGroup, ...] = ()  # the samples before it, the oldest first
 
     @cached_property
     def group(self) -> ConsumerGroup:
         return self.facts.group
 
     @property
-    def looks(self) -> tuple[ConsumerGroup, ...]:
+    def samples(self) -> tuple[ConsumerGroup, ...]:
         return (*self.earlier, self.group)
 
     @cached_property
     def read_at(self) -> tuple[int, ...]:
-        """In milliseconds since 1970 (raises DataError)."""
-        times = [*(look.seen.at for look in self.earlier), self.group.seen.at or self.facts.snapshot.taken_at]
+        """The times of the samples, in milliseconds since 1970 (raises DataError)."""
+        times = [*(sample.seen.at for sample in self.earlier), self.group.seen.at or self.facts.snapshot.taken_at]
         known = tuple(round(at.timestamp() * 1000) for at in times if at is not None)
         if len(known) < len(times):
             raise DataError("the times of the samples are unknown")
@@ -208,7 +208,7 @@ class GroupEvidence(Struct, dict=True, eq=False):
         at = self.group.seen.at or self.facts.snapshot.taken_at
         starts = [self.group.reports[i].started_at for i in self.processes if i in self.group.reports]
         latest = max((start for start in starts if start is not None), default=None)
-        # The clock of a consumer that started long after the look is ahead.
+        # The clock of a consumer that started long after the sample is ahead.
         return at is not None and latest is not None and -ms < at.timestamp() * 1000 - latest < ms
 
     @property
@@ -229,7 +229,7 @@ class GroupEvidence(Struct, dict=True, eq=False):
     @cached_property
     def routes(self) -> tuple[TopicRouteData, ...]:
         for why in self.facts.unknown_routes.values():
-            raise DataError(why.message, hint="diagnose again with the route of that topic")
+            raise DataError(why.message, hint="diagnose with the route of that topic")
         if not self.topics:
             raise DataError("it subscribes to no topic")
         return tuple(self.facts.snapshot.routes[topic].route for topic in self.topics)
@@ -254,7 +254,7 @@ class GroupEvidence(Struct, dict=True, eq=False):
 
     @property
     def observed(self) -> Owners:
-        """Queues whose owners are unknown are absent."""
+        """Queue → its observed owners; queues whose owners are unknown are absent."""
         return self.facts.observed
 
     def owners(self, queue: MessageQueue) -> tuple[str, ...]:
@@ -271,8 +271,8 @@ class GroupEvidence(Struct, dict=True, eq=False):
 
     def may_pass(self, queue: MessageQueue) -> bool:
         """Whether a rebalance may explain the owners: they differ between samples, or consumers just changed."""
-        owners = {look.queues[queue].owners for look in self.looks if queue in look.queues}
-        lists = {look.client_ids for look in self.looks if look.client_ids is not None}
+        owners = {sample.queues[queue].owners for sample in self.samples if queue in sample.queues}
+        lists = {sample.client_ids for sample in self.samples if sample.client_ids is not None}
         return self.is_rebalancing or len(owners - {None}) > 1 or (None in owners and len(lists) > 1)
 
     def lag(self, queues: Iterable[MessageQueue]) -> int:
@@ -297,10 +297,10 @@ class GroupEvidence(Struct, dict=True, eq=False):
         return "read the running cluster: -s rocketmq://HOST:9876"
 
 
-HELD_MS = 8_000  # a shorter state may be usual; looks are 10 s apart, less the time of reading
+HELD_MS = 8_000  # a shorter state may be usual; samples are 10 s apart, less the time of reading
 BLOCKED_MS = 60_000
 """`ConsumerRunningInfo.analyzeProcessQueue` suspects a listener that has messages and ends no call for this time."""
-SHOWN_CONSUMERS = 3  # whose evidence a finding shows, the gravest first; it names all
+SHOWN_CONSUMERS = 3  # consumers whose evidence a finding shows, the gravest first; the finding names all
 USUAL_CALLS = 10  # an unusual call takes 10 times the mean
 DIFFER_MS = 1_000  # a time this far in the future proves that the clocks differ
 ON_THE_WAY_MS = 5_000  # age of a report at its receipt, at most
@@ -312,7 +312,7 @@ class Clock(Struct, frozen=True):
     client_id: str
     read_at: int  # when its last report was received, by this computer's clock
     least: int  # the consumer has reported times up to this far ahead
-    most: int | None  # from a time that changed between two looks; None when none changed
+    most: int | None  # from a time that changed between two samples; None when none changed
 
     def age(self, time: int) -> int:
         """The age of a time of the consumer, by this computer's clock and within the bounds."""
@@ -322,7 +322,7 @@ class Clock(Struct, frozen=True):
     def is_older(self, time: int, ms: int) -> bool:
         """Whether a time is more than `ms` ago.
 
-        Raises DataError where the clocks differ by an unknown amount, AnotherLookNeeded where the clock may be behind.
+        Raises DataError if the clocks differ by an unknown amount, AnotherSampleNeeded if the clock may be behind.
         """
         by_ours = self.read_at - time
         if by_ours + self.least > ms:
@@ -331,15 +331,19 @@ class Clock(Struct, frozen=True):
             return False
         if self.least > DIFFER_MS:
             problem = f"the clock of {self.client_id} is at least {self.least // 1000} s ahead of this computer's"
-            raise DataError(problem, hint="synchronize the clocks (NTP), then diagnose again")
+            raise DataError(problem, hint="synchronise the clocks (NTP), then diagnose again")
         if by_ours <= ms:
             return False
-        raise AnotherLookNeeded(f"the clock of {self.client_id} may be behind this computer's: unknown")
+        raise AnotherSampleNeeded(f"the clock of {self.client_id} may be behind this computer's: unknown")
 
 
-def clock_of(client_id: str, looks: Sequence[ConsumerEvidence]) -> Clock:
+def clock_of(client_id: str, samples: Sequence[ConsumerEvidence]) -> Clock:
     """The bounds of a consumer's clock from its reports, the oldest first (raises DataError without any time)."""
-    reports = [(look.read_at, _times(look)) for look in looks if look.read_at is not None and look.queues is not None]
+    reports = [
+        (sample.read_at, _times(sample))
+        for sample in samples
+        if sample.read_at is not None and sample.queues is not None
+    ]
     least = [time - read_at for read_at, queues in reports for times in queues.values() for time in times.values()]
     if not least:
         raise DataError(f"{client_id} reports no time, or the time of its report is unknown", hint=ASK_OTHERWISE)
@@ -356,14 +360,14 @@ def clock_of(client_id: str, looks: Sequence[ConsumerEvidence]) -> Clock:
     return Clock(client_id, reports[-1][0], max(least), most)
 
 
-def _times(look: ConsumerEvidence) -> dict[MessageQueue, dict[str, int]]:
+def _times(sample: ConsumerEvidence) -> dict[MessageQueue, dict[str, int]]:
     names = ("last_lock", "last_pull", "last_consume")
-    return {item.queue: {name: time for name in names if (time := getattr(item, name))} for item in look.queues or ()}
+    return {item.queue: {name: time for name in names if (time := getattr(item, name))} for item in sample.queues or ()}
 
 
 class ConsumerReports(Struct, dict=True, eq=False):
     client_id: str
-    reports: tuple[ConsumerEvidence, ...]  # the oldest first; the last one is from the last look
+    reports: tuple[ConsumerEvidence, ...]  # the oldest first; the last one is from the last sample
     where: str
 
     @property
@@ -389,7 +393,7 @@ class ConsumerReports(Struct, dict=True, eq=False):
     @cached_property
     def history(self) -> tuple[tuple[int, dict[MessageQueue, ProcessQueue]], ...]:
         """The time and the queues of each report, the oldest first (raises DataError)."""
-        found = [(look.read_at, look.queues) for look in self.reports if look.queues is not None]
+        found = [(sample.read_at, sample.queues) for sample in self.reports if sample.queues is not None]
         if any(read_at is None for read_at, _ in found):
             raise DataError(f"the time of the report of {self.client_id} is unknown", hint=ASK_OTHERWISE)
         return tuple((read_at or 0, {item.queue: item for item in queues}) for read_at, queues in found)
@@ -484,10 +488,10 @@ class Troubles:
             self.errors.append(error)
 
     def settle(self) -> None:
-        """Raise the first error, preferably one that another look would remove, with a suspect if there is one."""
+        """Raise the first error, preferably one that another sample would remove, with a suspect if there is one."""
 
         def place(error: DataError) -> int:
-            return 2 if not isinstance(error, AnotherLookNeeded) else 1 if error.suspect is None else 0
+            return 2 if not isinstance(error, AnotherSampleNeeded) else 1 if error.suspect is None else 0
 
         for error in sorted(self.errors, key=place):
             raise error
@@ -529,7 +533,7 @@ def push_consumers(evidence: GroupEvidence, found: Troubles) -> Iterator[Consume
         raise DoesNotApply("its consumers pull on their own")
     silent = []
     for client_id in evidence.pushing:
-        reports = [look.reports[client_id].evidence for look in evidence.looks if client_id in look.reports]
+        reports = [sample.reports[client_id].evidence for sample in evidence.samples if client_id in sample.reports]
         known = tuple(each for each in reports if each is not None and each.queues is not None)
         if client_id not in group.reports or not known or known[-1] is not reports[-1]:
             silent.append(client_id)

@@ -1,8 +1,8 @@
-"""Rules for unread messages, queue by queue over several looks: Burrow's states of lag.
+"""Rules for unread messages, queue by queue over several samples: Burrow's states of lag.
 
-- Consumers commit their offsets every 5 s, so a look shows a queue as of up to 5 s before. A lag that commits explain
+- Consumers commit their offsets every 5 s, so a sample shows a queue as of up to 5 s before. A lag that commits explain
   counts as none, and only growth beyond it counts.
-- The last look decides whether messages wait. A small lag at an earlier look only bounds since when they may wait.
+- The last sample decides whether messages wait. A small lag at an earlier sample only bounds since when they may wait.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from rmqlb.engine.diagnose.case import CAUSES, Case, ComesOf, rule
 from rmqlb.engine.diagnose.evidence import (
     ASK_BROKERS,
     ASK_OTHERWISE,
-    LOOKS,
+    SAMPLES,
     SHOWN_CONSUMERS,
-    AnotherLookNeeded,
+    AnotherSampleNeeded,
     ConsumerReports,
     DoesNotApply,
     GroupEvidence,
@@ -39,12 +39,12 @@ from rmqlb.model.result import ERROR, INFO, WARNING, counted, messages
 
 LagState = Literal["fine", "draining", "rewound", "growing", "stalled", "standing", "undecided"]
 
-SPAN_MS = 15_000  # the least time between the first look and the last: three commits (`persistConsumerOffsetInterval`)
-COMMITTED_MS = 7_000  # what was consumed 7 s ago is committed: 5 s, and 2 s for the looks themselves
+SPAN_MS = 15_000  # least time from the first sample to the last: three commits (`persistConsumerOffsetInterval`)
+COMMITTED_MS = 7_000  # what was consumed 7 s ago is committed: 5 s, and 2 s for the samples themselves
 BEHIND_MS = 60_000  # a group that is less behind may be draining a burst
 HOT = 3  # a queue is hot with 3 times the mean inflow and lag of the topic's other queues
 SLOWER = 2  # a consumer is slow when its calls take twice as long as those of the others
-CAUSES_OF_LAG = (  # beside those of owners
+CAUSES_OF_LAG = (  # alongside those of owners
     *CAUSES,
     *("broker-silent", "broker-gone", "consumer-gone", "unassigned-queues", "frozen-consumer", "consume-failing"),
     *("blocked-consumer", "pull-stopped", "lock-lost", "head-blocked"),
@@ -52,19 +52,19 @@ CAUSES_OF_LAG = (  # beside those of owners
 
 
 class QueueLag(Struct, frozen=True):
-    """A queue as the looks see it, the oldest first."""
+    """A queue as the samples see it, the oldest first."""
 
-    at: tuple[int, ...]  # when each look was, in milliseconds since 1970
+    at: tuple[int, ...]  # when each sample was, in milliseconds since 1970
     lags: tuple[int, ...]  # messages not yet read
     state: LagState
     per_s: float  # messages consumed per second, as far as committed
     inflow_per_s: float  # messages that arrive per second
-    # for how long the looks show that messages wait; where offsets move, that the lag does not shrink
+    # the time for which messages wait in the samples; if offsets move, the time without a shrinking lag
     shown_ms: int
-    needed_ms: int  # from how long on that decides: two calls of the listener, or a growth that commits do not hide
-    samples: int  # how many looks count: where offsets move, those since the lag last was small or shrank
+    needed_ms: int  # the least time that decides: two calls of the listener, or growth that commits cannot hide
+    samples: int  # number of samples that count: if offsets move, those since the lag was last small or shrank
     call_ms: float = 0  # the mean duration of a call of the owner's listener; 0 when unknown
-    offsets: tuple[int, ...] = ()  # of the group, at each look
+    offsets: tuple[int, ...] = ()  # of the group, at each sample
 
     @property
     def span_ms(self) -> int:
@@ -72,7 +72,7 @@ class QueueLag(Struct, frozen=True):
 
     @property
     def behind_ms(self) -> float:
-        """For how long messages arrived as they do now until so many were unread."""
+        """The age of the oldest unread message, if messages arrived at the current rate."""
         return self.lags[-1] * 1000 / self.inflow_per_s if self.inflow_per_s > 0 else inf
 
     @property
@@ -102,13 +102,13 @@ def queue_lag(
     usual = per_s * COMMITTED_MS / 1000  # the lag that commits explain
     if stands:
         since = next((n for n, lag in enumerate(lags) if lag), len(lags) - 1)
-    else:  # the last look with a small lag or with one that had shrunk; the first where there is none
+    else:  # the last sample with a small lag or with one that had shrunk; the first where there is none
         low = (n for n, lag in enumerate(lags) if lag <= usual or (n and lag < lags[n - 1]))
         since = max(low, default=0)
     shown_ms, samples, grown = at[-1] - at[since], len(at) - (0 if stands else since), last - lags[since]
     needed_ms = max(SPAN_MS, ceil(2 * (call_ms or 0)))
     if not stands:
-        needed_ms = SPAN_MS if len(at) < LOOKS or shown_ms < SPAN_MS else BEHIND_MS
+        needed_ms = SPAN_MS if len(at) < SAMPLES or shown_ms < SPAN_MS else BEHIND_MS
     state: LagState = "undecided"
     if not last:
         state = "fine"
@@ -116,20 +116,20 @@ def queue_lag(
         state = "rewound"
     elif stands:
         caught_up = max((then for then, lag in zip(at, lags, strict=True) if not lag), default=-inf)
-        state = "stalled" if len(at) >= LOOKS and shown_ms >= needed_ms else "standing"
+        state = "stalled" if len(at) >= SAMPLES and shown_ms >= needed_ms else "standing"
         state = "fine" if at[-1] - caught_up < SPAN_MS else state
     elif last <= usual:
         state = "fine"
     elif last < max(lags) or (since and lags[since] > usual and grown <= usual):
         state = "draining"
-    elif samples >= LOOKS and shown_ms >= SPAN_MS:
+    elif samples >= SAMPLES and shown_ms >= SPAN_MS:
         state = "growing" if grown > usual else "fine" if shown_ms >= needed_ms else "undecided"
     return QueueLag(at, lags, state, per_s, inflow_per_s, shown_ms, needed_ms, samples, call_ms or 0, offsets)
 
 
 class Lags(Struct, frozen=True):
     evidence: GroupEvidence
-    queues: Mapping[MessageQueue, QueueLag]  # those with offsets at all looks
+    queues: Mapping[MessageQueue, QueueLag]  # those with offsets at all samples
     unknown: int  # the number of other queues
 
     def of(self, *states: LagState) -> tuple[MessageQueue, ...]:
@@ -140,7 +140,7 @@ class Lags(Struct, frozen=True):
         queues = self.of(*states)
         if queues:
             what = f"lag trend ({messages(self.evidence.lag(queues))} in {counted(len(queues), 'queue')})"
-            raise _longer_look(what, [self.queues[queue] for queue in queues])
+            raise _longer_sampling(what, [self.queues[queue] for queue in queues])
         self.must_be_known()
 
     def must_be_known(self) -> None:
@@ -150,37 +150,37 @@ class Lags(Struct, frozen=True):
 
     def sums(self, queues: Iterable[MessageQueue]) -> Iterator[Evidence]:
         lags = [self.queues[queue] for queue in queues]
-        for look, at in zip(self.evidence.looks, self.evidence.read_at, strict=True):
+        for sample, at in zip(self.evidence.samples, self.evidence.read_at, strict=True):
             unread = sum(lag.lags[lag.at.index(at)] for lag in lags if at in lag.at)
-            yield self.evidence.seen("unread messages", unread, by=look.seen)
+            yield self.evidence.seen("unread messages", unread, by=sample.seen)
 
 
-def _longer_look(what: str, lags: Sequence[QueueLag]) -> AnotherLookNeeded:
+def _longer_sampling(what: str, lags: Sequence[QueueLag]) -> AnotherSampleNeeded:
     fewest, needed = min(len(lag.at) for lag in lags), max(lag.needed_ms for lag in lags)
-    if fewest < LOOKS:
-        over = f"{LOOKS} samples over at least {ceil(needed / 1000)} s"
+    if fewest < SAMPLES:
+        over = f"{SAMPLES} samples over at least {ceil(needed / 1000)} s"
         longer = needed if needed > SPAN_MS else None
-        return AnotherLookNeeded(f"{what}: needs {over}, got {fewest}", after_ms=longer, needed_ms=needed)
+        return AnotherSampleNeeded(f"{what}: needs {over}, got {fewest}", after_ms=longer, needed_ms=needed)
     fewest = min(lag.samples for lag in lags)
-    if fewest < LOOKS:
-        return AnotherLookNeeded(f"{what}: needs {LOOKS} samples since it was small or shrank, got {fewest}")
+    if fewest < SAMPLES:
+        return AnotherSampleNeeded(f"{what}: needs {SAMPLES} samples since it was small or shrank, got {fewest}")
     missing = max(lags, key=lambda lag: lag.needed_ms - lag.shown_ms)
     wanted = "unchanged offsets" if missing.state == "standing" else "samples without a decrease"
     problem = f"{what}: needs {wanted} for {ceil(missing.needed_ms / 1000)} s, got {missing.shown_ms // 1000} s"
     after_ms = max(missing.needed_ms - missing.shown_ms, SPAN_MS)
-    return AnotherLookNeeded(problem, after_ms=after_ms, needed_ms=missing.needed_ms)
+    return AnotherSampleNeeded(problem, after_ms=after_ms, needed_ms=missing.needed_ms)
 
 
 def lags_of(evidence: GroupEvidence, queues: Collection[MessageQueue] | None = None) -> Lags:
     wanted = evidence.queues if queues is None else queues
-    known = {queue: lag for queue in wanted if (lag := _over_looks(evidence, queue)) is not None}
+    known = {queue: lag for queue in wanted if (lag := _over_samples(evidence, queue)) is not None}
     return Lags(evidence, known, len(wanted) - len(known))
 
 
-def _over_looks(evidence: GroupEvidence, queue: MessageQueue) -> QueueLag | None:
-    """None where a look has the queue without offsets, or the last look lacks the queue."""
-    looks = zip(evidence.read_at, evidence.looks, strict=True)
-    states = [(time, state) for time, look in looks if (state := look.queues.get(queue))]
+def _over_samples(evidence: GroupEvidence, queue: MessageQueue) -> QueueLag | None:
+    """The queue's lag; None if a sample has the queue without offsets, or the last sample lacks the queue."""
+    samples = zip(evidence.read_at, evidence.samples, strict=True)
+    states = [(time, state) for time, sample in samples if (state := sample.queues.get(queue))]
     known = [(time, state) for time, state in states if state.lag is not None]
     if not known or len(known) < len(states) or known[-1][0] != evidence.read_at[-1]:
         return None
@@ -219,7 +219,7 @@ def _lags_and_queues(case: Case, state: LagState) -> tuple[Lags, tuple[MessageQu
 
 
 def may_store_elsewhere(evidence: GroupEvidence) -> bool:
-    """Some consumer pulls on its own, so its offsets may not be those at the brokers."""
+    """Whether some consumer pulls on its own, so its offsets may differ from those at the brokers."""
     reports = evidence.group.reports
     kinds = {reports[i].consumer_type if i in reports else None for i in evidence.processes}
     pulls = "pull" in kinds or (None in kinds and evidence.group.consume_type == CONSUME_ACTIVELY)
@@ -230,7 +230,7 @@ def may_store_elsewhere(evidence: GroupEvidence) -> bool:
 # lasting or undecided.
 
 
-@rule("lag-growing", one_look=False)
+@rule("lag-growing", one_sample=False)
 def lag_growing(case: Case) -> Iterator[GroupFinding]:
     lags, growing = _lags_and_queues(case, "growing")
     left = case.unexplained(growing, (*CAUSES_OF_LAG, "hot-queue", "slow-consumer", "flow-control"))
@@ -259,7 +259,7 @@ def lag_growing(case: Case) -> Iterator[GroupFinding]:
     lags.must_be_decided("standing", "undecided")
 
 
-@rule("lag-stalled", one_look=False)
+@rule("lag-stalled", one_sample=False)
 def lag_stalled(case: Case) -> Iterator[GroupFinding]:
     lags, stalled = _lags_and_queues(case, "stalled")
     left = case.unexplained(stalled, CAUSES_OF_LAG)
@@ -281,7 +281,7 @@ def lag_stalled(case: Case) -> Iterator[GroupFinding]:
     lags.must_be_decided("standing")
 
 
-@rule("hot-queue", one_look=False)
+@rule("hot-queue", one_sample=False)
 def hot_queue(case: Case) -> Iterator[GroupFinding]:
     if case.facts.owns_nothing:
         if case.facts.name in case.facts.gaps.members:  # a broker that did not answer may list consumers
@@ -337,7 +337,7 @@ def _hot_finding(case: Case, lags: Lags, hot: Mapping[MessageQueue, tuple[int, i
     )
 
 
-@rule("slow-consumer", one_look=False)
+@rule("slow-consumer", one_sample=False)
 def slow_consumer(case: Case) -> Iterator[GroupFinding]:
     _must_have_offsets(case)
     if case.lists and case.facts.apart is not None:
@@ -384,7 +384,7 @@ def _slow_listener(
     reports: Mapping[str, ConsumerReports],
     others: Sequence[str],
 ) -> Iterator[Trouble]:
-    """The consumer is behind in its share of a topic, and its listener takes longer than those of others."""
+    """Evidence that the consumer is behind in its share, and its listener slower than others (raises DataError)."""
     topic = late[0].topic
     call_ms = {i: reports[i].usual_ms(topic) if i in reports else None for i in (own, *others)}
     usual = [ms for i in others if (ms := call_ms[i]) is not None]
@@ -450,18 +450,18 @@ def _lasting(case: Case, queues: tuple[MessageQueue, ...], full: Troubles) -> tu
     return tuple(queue for queue in found if lags.queues[queue].state == "stalled" or lags.queues[queue].is_behind)
 
 
-@rule("offset-rewound", one_look=False)
+@rule("offset-rewound", one_sample=False)
 def offset_rewound(case: Case) -> Iterator[GroupFinding]:
     if case.group.message_model == BROADCASTING:
         raise DoesNotApply("BROADCASTING consumers keep their own offsets")
     if not case.earlier:
-        raise AnotherLookNeeded("a change of offsets needs 2 samples, got 1")
+        raise AnotherSampleNeeded("a change of offsets needs 2 samples, got 1")
     back: dict[MessageQueue, int] = {}
-    for look in case.earlier:
-        for queue, was in look.queues.items():
+    for sample in case.earlier:
+        for queue, was in sample.queues.items():
             state = case.group.queues.get(queue)
             if state is None or was.consumer_offset is None or state.consumer_offset is None:
-                raise DataError("some offsets are in one sample only", hint=case.ask_offsets)
+                raise DataError("some offsets are in only one sample", hint=case.ask_offsets)
             by = max(was.consumer_offset, 0) - max(state.consumer_offset, 0)
             if by > 0:
                 back[queue] = max(by, back.get(queue, 0))

@@ -19,7 +19,7 @@ from rmqlb.model.result import ERROR, INFO, WARNING, counted, messages, named, u
 
 LOCK_LASTS_MS = 60_000  # age of a lock at which a broker gives it to another client (`RebalanceLockManager`)
 _REBALANCES_MS = 20_000
-_LOOK_AGAIN = "Diagnose again after 50 s: by then, a change of consumers or queues has reached all consumers."
+_CHECK_AGAIN = "Diagnose again after 50 s: by then, a change of consumers or queues has reached all consumers."
 _EXPLAINING = ("consumer-gone", "mixed-sdks")
 
 
@@ -92,7 +92,7 @@ def behind_proxy(case: Case) -> Iterator[GroupFinding]:
 
 @rule("pop-consumption")
 def pop_consumption(case: Case) -> Iterator[GroupFinding]:
-    """Several consumers take messages of a topic at once, so no consumer owns a queue."""
+    """Report consumption by POP: several consumers take messages from one queue, so none owns it."""
     group = case.group
     if only_grpc(group) or proxy_evidence(group) is not None:
         raise DoesNotApply("its consumers are behind a Proxy, which takes messages by POP for them")
@@ -139,7 +139,7 @@ def no_read_queues(case: Case) -> Iterator[GroupFinding]:
                 ],
             )
     for why in case.facts.unknown_routes.values():
-        raise DataError(why.message, hint="diagnose again with the route of that topic")
+        raise DataError(why.message, hint="diagnose with the route of that topic")
 
 
 @rule("unassigned-queues")
@@ -163,7 +163,7 @@ def _badly_owned(case: Case, queues: tuple[MessageQueue, ...], state: str, fact:
         yield case.finding(
             INFO if case.is_rebalancing else ERROR,
             f"{counted(len(queues), 'queue')} {state}.",
-            _LOOK_AGAIN,
+            _CHECK_AGAIN,
             queues=queues,
             consumers=[client_id for queue in queues for client_id in case.observed[queue]],
             facts=[case.seen(fact, len(queues), 1)],
@@ -221,7 +221,7 @@ def mismatch(case: Case) -> Iterator[GroupFinding]:
     yield case.finding(
         INFO if case.is_rebalancing else WARNING,
         "No prediction matches the observed owners: their cause is unknown.",
-        _LOOK_AGAIN,
+        _CHECK_AGAIN,
         queues=differ,
         consumers=[i for queue in differ for i in {*case.observed[queue]} ^ {*predicted[queue]}],
         facts=[case.seen(f"queues with other owners than {strategy} predicts", len(differ), 1)],
@@ -280,7 +280,7 @@ def _most_queues(case: Case) -> int:
 
 @rule("consumer-gone")
 def consumer_gone(case: Case) -> Iterator[GroupFinding]:
-    """A consumer ended without unregistering, and its queues wait for new owners.
+    """Report a consumer that ended without unregistering, while its queues wait for new owners.
 
     A killed consumer unlocks nothing. Other consumers notice at once, but each leaves out queues whose lock it does not
     get (`RebalanceImpl.updateProcessQueueTableInRebalance`), for the broker's 60 s.
@@ -300,7 +300,7 @@ def consumer_gone(case: Case) -> Iterator[GroupFinding]:
     why = f"{who} ended without releasing their locks" if locked else f"brokers no longer list {who}"
     facts = []
     for client_id in ids:
-        last = next(look.seen for look in reversed(case.earlier) if client_id in (look.client_ids or ()))
+        last = next(sample.seen for sample in reversed(case.earlier) if client_id in (sample.client_ids or ()))
         at = "in an earlier sample" if last.at is None else utc_text(last.at)
         facts.append(case.seen(f"brokers listed {client_id} last", at, by=last))
     facts.append(case.seen("queues without an owner", len(queues), 1))
@@ -320,9 +320,9 @@ def consumer_gone(case: Case) -> Iterator[GroupFinding]:
 def _left(case: Case) -> dict[str, set[MessageQueue]]:
     """Consumers that only earlier samples list → their former queues that have no owner now."""
     found: dict[str, set[MessageQueue]] = {}
-    for look in case.earlier:
-        for client_id in {*(look.client_ids or ())} - case.processes.keys():
-            owned = {queue for queue, state in look.queues.items() if client_id in (state.owners or ())}
+    for sample in case.earlier:
+        for client_id in {*(sample.client_ids or ())} - case.processes.keys():
+            owned = {queue for queue, state in sample.queues.items() if client_id in (state.owners or ())}
             found.setdefault(client_id, set()).update(q for q in owned if case.observed.get(q) == ())
     return found
 
@@ -331,9 +331,9 @@ def _locked(case: Case, queues: tuple[MessageQueue, ...]) -> tuple[MessageQueue,
     """The queues predicted for orderly consumers whose locks may still belong to another one."""
     if case.is_rebalancing:
         return ()
-    since = case.read_at[-1]  # start of the looks without owners of these queues
-    for look, at in zip(reversed(case.looks), reversed(case.read_at), strict=True):
-        if any(queue not in look.queues or look.queues[queue].owners != frozenset() for queue in queues):
+    since = case.read_at[-1]  # start of the samples without owners of these queues
+    for sample, at in zip(reversed(case.samples), reversed(case.read_at), strict=True):
+        if any(queue not in sample.queues or sample.queues[queue].owners != frozenset() for queue in queues):
             break
         since = at
     predictions = known(lambda: case.possible(())) or ()

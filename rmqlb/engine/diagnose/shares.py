@@ -49,8 +49,10 @@ def broker_silent(case: Case) -> Iterator[GroupFinding]:
 def broker_gone(case: Case) -> Iterator[GroupFinding]:
     for name, queues in sorted(_queues_without_broker(case).items()):
         owners = {client_id for queue in queues for client_id in case.owners(queue)}
-        ends = ({q.broker_name for q, s in look.queues.items() if s.broker_offset is not None} for look in case.looks)
-        times = [look.seen.at for look, brokers in zip(case.looks, ends, strict=True) if name in brokers]
+        ends = (
+            {q.broker_name for q, s in sample.queues.items() if s.broker_offset is not None} for sample in case.samples
+        )
+        times = [sample.seen.at for sample, brokers in zip(case.samples, ends, strict=True) if name in brokers]
         answered = next((utc_text(at) for at in reversed(times) if at is not None), None)
         still = f"{CONVERGES_MS // 1000} s"
         consequence = "their messages wait until the broker is back"
@@ -76,12 +78,12 @@ def broker_gone(case: Case) -> Iterator[GroupFinding]:
 
 
 def _queues_without_broker(case: Case) -> Mapping[str, set[MessageQueue]]:
-    """Broker in no route → its queues of the group's topics at consumers or in earlier looks."""
+    """Broker in no route → its queues of the group's topics at consumers or in earlier samples."""
     routes = case.facts.snapshot.routes
     present = {broker.broker_name for sighting in routes.values() for broker in sighting.route.broker_datas}
     topics = {route.topic for route in case.routes}
     owned = {queue for queue, owners in case.observed.items() if owners}
-    before = {queue for look in case.earlier for queue in look.queues if not queue.topic.startswith(RETRY_PREFIX)}
+    before = {queue for sample in case.earlier for queue in sample.queues if not queue.topic.startswith(RETRY_PREFIX)}
     found: dict[str, set[MessageQueue]] = {}
     for queue in owned | before:
         if queue.topic in topics and queue.broker_name not in present:
@@ -107,7 +109,7 @@ def stale_connections(case: Case) -> Iterator[GroupFinding]:
             consumers={client_id for _, client_id, _ in channels},
             facts=facts,
             meaning="a broker still lists broken connections",
-            remedy=f"Wait {FORGETS_MS // 1000} s: the broker drops silent connections. If they stay, look for "
+            remedy=f"Wait {FORGETS_MS // 1000} s: the broker drops silent connections. If they remain, look for "
             "processes that share the client ID.",
         )
     ghosts = sort_client_ids(case.ghosts & case.processes.keys())
@@ -132,7 +134,7 @@ def split_consumer_view(case: Case) -> Iterator[GroupFinding]:
         if "broker-unreachable-from-consumer" in case.present or any(link.reason is None for link in _cut_links(case)):
             raise ComesOf("broker-unreachable-from-consumer")
         listed = [Counter(case.group.processes_in(view)) for view in case.views]
-        # A consumer that starts or ends registers at one broker after another, and looks may fall in between.
+        # A consumer that starts or ends registers at one broker after another, and samples may fall in between.
         is_cause = "split-consumer-view" in case.explanation
         passes = case.is_younger_than(CONVERGES_MS if is_cause else FORGETS_MS)
         facts = []
@@ -160,7 +162,7 @@ def _listed(case: Case, view: MemberView) -> Evidence:
 
 @rule("broker-unreachable-from-consumer")
 def broker_unreachable(case: Case) -> Iterator[GroupFinding]:
-    """A consumer and a broker have no connection, and both answer others."""
+    """Report a consumer and a broker that answer others, but have no connection with each other."""
     case.must_share()
     if links := _cut_links(case):
         yield _finding_of_links(case, links)
@@ -205,7 +207,7 @@ def _cut_links(case: Case) -> list[_Link]:
 
 
 def _silent(case: Case) -> Iterator[_Link]:
-    """Consumers that answer through one broker, and not to two requests through another."""
+    """Consumers that answer through one broker, but not two requests through another."""
     stale = {(client_id, view.broker_addr) for view, client_id, _ in case.group.stale_channels}
     for part in case.facts.snapshot.unread:
         if part.kind == "link" and part.name == case.group.group:
@@ -235,10 +237,10 @@ def _owned(case: Case, client_id: str, broker_name: str) -> tuple[MessageQueue, 
 
 
 def _stand_still(case: Case, queues: tuple[MessageQueue, ...]) -> bool:
-    """Messages wait in at least one queue, and the looks show no consumption in any for longer than is usual."""
+    """Whether messages wait, and the samples show no consumption in any queue for longer than usual."""
     waits = False
     for queue in queues:
-        states = [look.queues.get(queue) for look in case.looks]
+        states = [sample.queues.get(queue) for sample in case.samples]
         offsets = {None if state is None else state.consumer_offset for state in states}
         if len(offsets) != 1 or None in offsets:
             return False
@@ -316,7 +318,7 @@ def mixed_strategies(case: Case) -> Iterator[GroupFinding]:
 
 @rule("subscription-mismatch")
 def subscription_mismatch(case: Case) -> Iterator[GroupFinding]:
-    """The share of a consumer that does not subscribe to a topic stays unassigned."""
+    """Report different subscriptions: the share of a consumer without a topic stays unassigned."""
     case.must_share()
     if len(set(case.subscriptions.values())) > 1:
         topics = {client_id: ", ".join(sorted(names)) for client_id, names in case.subscriptions.items()}
@@ -339,7 +341,7 @@ def subscription_mismatch(case: Case) -> Iterator[GroupFinding]:
 
 
 def _other_filters(case: Case) -> Iterator[GroupFinding]:
-    """Consumers want different tags of a topic; a broker filters by the tags of the last heartbeat from any of them.
+    """Report different tags of a topic: a broker filters by the tags of the last heartbeat from any consumer.
 
     A consumer drops the other messages, and its offset stands still while only such messages arrive
     (`PullAPIWrapper.processPullResult`, `DefaultMQPushConsumerImpl.correctTagsOffset`).
@@ -363,7 +365,7 @@ def _other_filters(case: Case) -> Iterator[GroupFinding]:
 
 
 def _stalled(case: Case, topic: str | None = None) -> tuple[MessageQueue, ...]:
-    """The queues of the topic, or of all, whose offsets stand still without another cause."""
+    """The queues of the topic, or of all topics, whose offsets do not move, without another cause."""
     lags = known(lambda: lags_of(case))
     stalled = [] if lags is None else [queue for queue in lags.of("stalled") if topic in (None, queue.topic)]
     causes = ("frozen-consumer", "consume-failing", "blocked-consumer", "pull-stopped")
@@ -373,7 +375,7 @@ def _stalled(case: Case, topic: str | None = None) -> tuple[MessageQueue, ...]:
 
 @rule("mixed-sdks")
 def mixed_sdks(case: Case) -> Iterator[GroupFinding]:
-    """Consumers use client libraries of several languages; their predicted shares decide the severity."""
+    """Report client libraries of several languages, with a severity by the predicted shares."""
     languages = {i: each.language for i, each in case.group.connection_of.items() if each.language is not None}
     if only_grpc(case.group):
         raise DoesNotApply("its consumers are gRPC clients, which share no queues")
@@ -404,7 +406,7 @@ def _sdk_finding(case: Case, languages: Mapping[str, str], usual: str | None) ->
 
 
 def _is_same(case: Case) -> bool | None:
-    """Each consumer owns the same as if all ran the most used library; None where that cannot be predicted."""
+    """Whether each consumer owns the same as if all ran the most used library; None if unpredictable."""
     if case.is_explained and "mixed-sdks" not in case.explanation:
         return True
     acting = tuple(cause for cause in CAUSES if cause in {*case.present, *case.explanation})

@@ -1,4 +1,4 @@
-"""What-if: a group's members and a topic's route as they would be after a change."""
+"""A group's consumers and a topic's route after a change."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def change_members(client_ids: Iterable[str], changes: Changes) -> tuple[str, ..
             members = sort_client_ids(members)[: len(members) - item]
     for item in changes.add:
         if isinstance(item, str) and item in members:
-            hint = "to see what two processes with one id do, name the id twice in --consumers"
+            hint = "to simulate two processes with one client ID, name the ID twice in --consumers"
             raise UsageError(f"--add {item}: it is already in the group", hint=hint, code="already-in-group")
         members += [item] if isinstance(item, str) else placeholders(item, members)
     if changes.scale_to is not None:
@@ -106,7 +106,7 @@ def change_route(route: TopicRouteData, changes: Changes) -> TopicRouteData:
     """
     if changes.touches_route and route.is_static:
         problem = f"topic {route.topic} is a static topic: its queues are logical and do not follow brokers"
-        raise UsageError(problem, hint="plan changes of its consumers only", code="static-topic")
+        raise UsageError(problem, hint="plan only changes of its consumers", code="static-topic")
     for name in changes.remove_brokers:
         _must_have(route, name, "--remove-broker")
         route = _without_broker(route, name)
@@ -160,8 +160,8 @@ def _no_contradiction(changes: Changes) -> None:
             options = " and ".join(dict.fromkeys(option for name, option in named if name == client_id))
             problem = f"{client_id} is named twice, in {options}: the changes contradict each other"
     if changes.scale_to is not None and any(isinstance(item, int) for item in (*changes.add, *changes.remove)):
-        problem = "--scale-to says how many consumers there are in the end, and a number in --add or --remove another"
-        hint = "leave one of them out, or name the consumers to add or to remove"
+        problem = "--scale-to sets the final number of consumers, but a count in --add or --remove changes it"
+        hint = "leave one of them out, or name the client IDs to add or remove"
     brokers = (*(broker.name for broker in changes.add_brokers), *changes.remove_brokers, *changes.remove_masters)
     for name, times in Counter(brokers).items():
         if times > 1:
@@ -177,11 +177,11 @@ def _without_broker(route: TopicRouteData, name: str) -> TopicRouteData:
 
 
 def _without_master(route: TopicRouteData, name: str) -> TopicRouteData:
-    """A broker leaves the route with its last address (`RouteInfoManager.unRegisterBroker`)."""
+    """The route without a broker's master; without any address, the broker leaves it (`unRegisterBroker`)."""
     broker = route.broker(name)
     if broker is None or not broker.has_master:
         text = f"{_REMOVE_MASTER}{name}: broker {name} of topic {route.topic} has no master"
-        raise DataError(text, hint="--remove-broker loses its slaves too", code="unknown-broker")
+        raise DataError(text, hint="--remove-broker removes its slaves too", code="unknown-broker")
     slaves = {number: address for number, address in broker.broker_addrs.items() if number != MASTER_ID}
     if not slaves:
         return _without_broker(route, name)
@@ -195,7 +195,7 @@ def _with_broker(route: TopicRouteData, broker: NewBroker) -> TopicRouteData:
         raise UsageError(f"{option}: topic {route.topic} already has queues there")
     usual = Counter((data.read_queue_nums, data.write_queue_nums) for data in route.queue_datas).most_common(1)
     if broker.read_queue_nums is None and not usual:
-        text = f"{option}: topic {route.topic} has no other broker to take the number of queues from"
+        text = f"{option}: topic {route.topic} has no other broker from which to copy the queue count"
         raise UsageError(text, hint=f"pass {option}:8")
     reads, writes = usual[0][0] if broker.read_queue_nums is None else (broker.read_queue_nums,) * 2
     if broker.write_queue_nums is not None:

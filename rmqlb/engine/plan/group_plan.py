@@ -14,9 +14,10 @@ from rmqlb.engine.group import Group
 from rmqlb.engine.group_findings import planning_findings
 from rmqlb.engine.plan.changes import Changes, change_members, change_routes, describe
 from rmqlb.engine.plan.rebalance import Side, compare, over_places, plan_rebalance
-from rmqlb.engine.rebalance.reported_clients import client_version, consumer_types
-from rmqlb.engine.rebalance.simulate import Work, convergence
+from rmqlb.engine.rebalance.profile import client_version, consumer_types
+from rmqlb.engine.rebalance.simulate import convergence
 from rmqlb.engine.source_findings import route_findings
+from rmqlb.model.group_scenario import GroupScenario
 from rmqlb.model.message_queue import sort_client_ids, sort_key
 from rmqlb.model.owners import PopTopic
 from rmqlb.model.plan import MovedRange, PopChange, PopTopicPlan, RebalancePlan, Summary
@@ -31,7 +32,7 @@ def plan_group(
     explain: bool = False,
     compared: Sequence[str] = (),
     pop_share: int | None = None,
-    work: Work = Work(),  # noqa: B008 (it is frozen)
+    scenario: GroupScenario = GroupScenario(),  # noqa: B008 (it is frozen)
 ) -> tuple[RebalancePlan, tuple[Summary, ...], tuple[Finding, ...]]:
     """The group's plan, its summary for each order in which new client IDs may sort, and the findings.
 
@@ -72,22 +73,13 @@ def plan_group(
         group, routes_after[number:], after_ids, changes.to_strategy or strategy, pop_share, by_views=False
     )
     kind, kinds, _ = consumer_types(seen)
+    version, consume_from = client_version(seen)[0], group.consume_from
+    scenario = replace(
+        scenario, client_version=version, consume_from=consume_from, consumer_type=kind, consumer_types=kinds
+    )
     plan = replace(
         plan,
-        convergence=convergence(
-            plan,
-            before,
-            after,
-            changes,
-            states=group.states,
-            client_version=client_version(seen)[0],
-            consume_from=group.consume_from,
-            consumer_type=kind,
-            consumer_types=kinds,
-            work=work,
-        )
-        if group.pulled_routes
-        else None,
+        convergence=convergence(plan, before, after, changes, scenario, group.states) if group.pulled_routes else None,
         strategy_origin=group.strategy.origin,
         strategies_reported=group.strategy.reported,
         pop_topics=tuple(map(_pop_plan, old, group.popped_routes, new, routes_after[number:])),
@@ -113,17 +105,17 @@ def _findings(
     found += [each for route in after.routes for each in route_findings(route) if each not in known]
     if explain:
         brokers = [data.broker_name for route in after.routes for data in route.queue_datas]
-        found += sort_findings([*before.members.client_ids, *after.members.client_ids], "client ids")
+        found += sort_findings([*before.members.client_ids, *after.members.client_ids], "client IDs")
         found += sort_findings(brokers, "broker names")
     return found
 
 
 def _placeholder_finding(moved: int, over: MovedRange | None) -> Finding:
     if over is not None and over.fewest == over.most and over.complete:
-        text = f"{counted(moved, 'queue')} move{'s' * (moved == 1)} wherever the new client IDs sort"
+        text = f"{counted(moved, 'queue')} move{'s' * (moved == 1)}, however the new client IDs sort"
     else:
         rest = "sorts last" if over is not None else "stands for any other"
-        text = f"the new client IDs are not known; the tables assume an ID that {rest} ({counted(moved, 'move')})"
+        text = f"the new client IDs are unknown; the tables assume an ID that {rest} ({counted(moved, 'move')})"
         text += "; pass --add ID for the real one"
     return Finding("placeholder-ids", text, severity=INFO)
 

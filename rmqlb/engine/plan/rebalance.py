@@ -107,13 +107,13 @@ def _moves(old: Assignment, new: Assignment, states: States) -> Iterable[Move]:
 
 
 def change_of(was: tuple[str, ...] | None, becomes: tuple[str, ...] | None, *, everybody: bool = False) -> Change:
-    """None is a queue that is absent from that side; where everybody reads the queue, it does not move."""
+    """The kind of change of a queue; None is a queue absent from that side. A queue that all read does not move."""
+    if was == becomes or (everybody and was and becomes):
+        return "same"
     if was is None:
         return "added"
     if becomes is None:
         return "removed"
-    if was == becomes or (everybody and was and becomes):
-        return "same"
     if not was:
         return "assigned"
     return "moved" if becomes else "unassigned"
@@ -160,7 +160,7 @@ def _change(
 
 
 def _observed(moves: Iterable[Move], *, everybody: bool) -> ObservedOwners | None:
-    """Only of queues before the change: nobody can observe those that a CONFIG list invents."""
+    """The observed owners of queues before the change; queues that only a CONFIG list names have none."""
     seen = [(move, owners) for move in moves if (owners := move.owners_observed) is not None and move.change != "added"]
     if not seen:
         return None

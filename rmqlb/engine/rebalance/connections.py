@@ -11,7 +11,7 @@ from rmqlb.model.route import MASTER_ID
 
 
 class Connections:
-    """One request follows the other; a silent broker keeps the thread waiting until the timeout."""
+    """A consumer's connections: requests run one after the other, and a silent broker blocks until the timeout."""
 
     def __init__(
         self,
@@ -22,7 +22,7 @@ class Connections:
         opened: Callable[[Broker], None],
         nobody: MemberList | None = None,
     ) -> None:
-        """`nobody`: how the client reads the error of a broker that knows no consumer of the group."""
+        """Keep `nobody`, the client's reading of the error of a broker that knows no consumer of the group."""
         self._addresses: dict[Broker, None] | None = None
         self._ids: dict[str, tuple[int, ...]] = {}
         self._views = views
@@ -43,12 +43,10 @@ class Connections:
         return self._addresses.keys()
 
     def learn(self, view: TopicView) -> list[str]:
+        """Take the addresses of a route; returns the brokers whose processes differ."""
         changed = [name for name, ids in view.addresses.items() if self._ids.get(name) != ids]
-        if view.topic in self._views or any(name in self._ids for name in changed):
-            self._addresses = None
-        elif self._addresses is not None:
-            self._addresses.update(dict.fromkeys(self._env.addresses(view.addresses)))
         self._ids |= view.addresses
+        self._addresses = None
         return changed
 
     def have_stood(self) -> None:

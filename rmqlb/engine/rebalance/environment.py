@@ -16,13 +16,12 @@ from msgspec.structs import replace
 from rmqlb.engine.allocate import PreparedStrategies
 from rmqlb.engine.allocate.rules import JAVA
 from rmqlb.engine.assignment.assign import Members
-from rmqlb.engine.kernel import Clock, Draws, Process, Steps, stream_key, stream_named
+from rmqlb.engine.kernel import Clock, Draws, Steps, stream_key, stream_named
 from rmqlb.engine.plan.changes import Changes, NewBroker, QueueCount, change_route
 from rmqlb.engine.rebalance.profile import SDK_PROFILES, Clocks, ConsumerProfile, consumer_profile_of, java_clocks
-from rmqlb.engine.rebalance.timelines import EventLog, Hold
+from rmqlb.engine.rebalance.timelines import EventLog
 from rmqlb.errors import AllocationError
-from rmqlb.model.group import ConsumerType
-from rmqlb.model.group_scenario import Event, GroupScenario, Timers
+from rmqlb.model.group_scenario import Event, GroupScenario
 from rmqlb.model.message_queue import MessageQueue, sort_client_ids, sort_key, sort_queues
 from rmqlb.model.route import MASTER_ID, BrokerData, TopicRouteData
 
@@ -119,35 +118,31 @@ class Channel(Protocol):
     def closed(self, broker: Broker, /) -> bool: ...
 
 
-class Broker(Struct, eq=False):
-    name: str
-    broker_id: int  # 0 is the master
-    clock: Clock
-    draws: Draws
-    timers: Timers
-    tells: bool  # it notifies consumers of changes
-    one_way: Callable[[Draws], int]
-    list_of: Callable[[tuple[str, ...]], MemberList]  # equal lists of ids as one object
-    changed: Callable[[], None]  # called when its list of consumers changes
-    say: Callable[[Broker, str, str], None] | None  # notes what it does
-    up: bool = True  # its process runs
-    silent: bool = False  # its machine is lost: requests end in a timeout
-    _ids: list[tuple[bytes, str]] = []
-    _members: MemberList | None = None
-    _beats: dict[Channel, int] = {}
-    _locks: dict[MessageQueue, tuple[str, int]] = {}
-    _unsent: bool = False
-    _processes: list[Process] = []
+class Broker:
+    """One process of a broker, with its lists and locks; its streams of random numbers do not depend on others."""
+
+    def __init__(self, env: GroupEnvironment, name: str, broker_id: int) -> None:
+        self.name, self.broker_id = name, broker_id  # 0 is the master
+        self.up = True  # its process runs
+        self.silent = False  # its machine is lost: requests end in a timeout
+        self._env, self._clock, self._timers = env, env.clock, env.timers
+        self._draws = env.draws(stream_named(f"{name}:{broker_id}"))
+        self._ids: list[tuple[bytes, str]] = []
+        self._members: MemberList | None = None
+        self._beats: dict[Channel, int] = {}
+        self._locks: dict[MessageQueue, tuple[str, int]] = {}
+        self._unsent = False
+        self._run()
 
     def __str__(self) -> str:
         name = self.name if self.broker_id == 0 else f"{self.name}:{self.broker_id}"
         return name if name.lower().startswith("broker") else f"broker {name}"
 
-    def run(self) -> None:
-        scan, batch = self.timers.broker_scan_us, self.timers.notify_batch_us
-        self._processes = [self.clock.start(self._scan(), self.draws.below(scan))]
+    def _run(self) -> None:
+        scan, batch = self._timers.broker_scan_us, self._timers.notify_batch_us
+        self._processes = [self._clock.start(self._scan(), self._draws.below(scan))]
         if batch:
-            self._processes.append(self.clock.start(self._batches(), self.draws.below(batch)))
+            self._processes.append(self._clock.start(self._batches(), self._draws.below(batch)))
 
     def stop(self, *, silent: bool = False) -> None:
         self.up, self.silent = False, silent
@@ -160,11 +155,11 @@ class Broker(Struct, eq=False):
 
     def back(self) -> None:
         self.up, self.silent = True, False
-        self.run()
+        self._run()
 
     def beat(self, channel: Channel, *, at_us: int | None = None) -> None:
         new = channel not in self._beats  # `ConsumerManager.registerConsumer`: a new channel is news for the group
-        self._beats[channel] = self.clock.now if at_us is None else at_us
+        self._beats[channel] = self._clock.now if at_us is None else at_us
         if new:
             insort(self._ids, _key(channel))
             self._news_of_ids()
@@ -180,7 +175,7 @@ class Broker(Struct, eq=False):
     def members(self) -> MemberList | None:
         """The listed IDs, sorted, duplicates kept; None while the broker knows no consumer of the group."""
         if self._members is None and self._ids:
-            self._members = self.list_of(tuple([client_id for _, client_id in self._ids]))
+            self._members = self._env.shares.list_of(tuple([client_id for _, client_id in self._ids]))
         return self._members
 
     def last_beat_us(self, channel: Channel) -> int | None:
@@ -188,9 +183,9 @@ class Broker(Struct, eq=False):
 
     def try_lock(self, queue: MessageQueue, client_id: str, *, at_us: int | None = None) -> bool:
         """`RebalanceLockManager.tryLockBatch` for one queue: taken, renewed, or taken over when it has expired."""
-        now = self.clock.now if at_us is None else at_us
+        now = self._clock.now if at_us is None else at_us
         holder, renewed = self._locks.get(queue, (client_id, now))
-        if holder != client_id and now - renewed <= self.timers.lock_life_us:
+        if holder != client_id and now - renewed <= self._timers.lock_life_us:
             return False
         self._locks[queue] = client_id, now
         return True
@@ -210,47 +205,50 @@ class Broker(Struct, eq=False):
 
     def _news_of_ids(self) -> None:
         self._members = None
-        self.changed()
+        self._env.note_change()
 
     def _news(self, what: str) -> None:
         """Notify the consumers of a change, except in a BROADCASTING group (brokers from 5.3.1 on)."""
-        if self.tells and not self.timers.notify_batch_us:
+        self._unsent = not self._env.broadcasting
+        if self._unsent and not self._timers.notify_batch_us:
             self._tell(f"{what}: ")
-            return
-        self._unsent = self.tells
-        if self.say:
-            batch, nobody = "will tell the group with the next batch", "tells no consumer of a BROADCASTING group"
-            self.say(self, "notice", f"{what}: {batch if self.tells else nobody}")
+        elif self._unsent:
+            self._say("notice", f"{what}: will tell the group with the next batch")
+        else:
+            self._say("notice", f"{what}: tells no consumer of a BROADCASTING group")
 
     def _tell(self, why: str = "") -> None:
         """`Broker2Client.notifyConsumerIdsChanged` to every channel of the group, one way."""
-        if self.say:
+        self._unsent = False
+        if self._env.log.explain:
             names = ", ".join(client_id for _, client_id in self._ids)
-            self.say(self, "notice", f"{why}tells {names or 'no consumer'}")
+            self._say("notice", f"{why}tells {names or 'no consumer'}")
         for channel in self._beats:
-            self.clock.call(self.one_way(self.draws), channel.notice, self)
+            self._clock.call(self._env.one_way(self._draws), channel.notice, self)
+
+    def _say(self, what: str, text: str) -> None:
+        self._env.say(str(self), what, text)
 
     def _scan(self) -> Steps:
         """`ConsumerManager.scanNotActiveChannel`: close the connection, then forget the client, and notify nobody.
 
         If another thread notices the close before the client is forgotten, that thread notifies the others.
         """
-        expiry, every = self.timers.channel_expiry_us, self.timers.broker_scan_us
+        expiry, every = self._timers.channel_expiry_us, self._timers.broker_scan_us
         while True:
-            for channel in [channel for channel, beat in self._beats.items() if self.clock.now - beat > expiry]:
+            for channel in [channel for channel, beat in self._beats.items() if self._clock.now - beat > expiry]:
                 self._drop(channel)
-                if channel.closed(self) and not self.draws.below(_EARLY_CLOSE):
+                if channel.closed(self) and not self._draws.below(_EARLY_CLOSE):
                     self._news(f"has not heard {channel.client_id} for too long, and finds its connection closed")
-                elif self.say:
-                    self.say(self, "expire", f"has not heard {channel.client_id} for too long, and tells no consumer")
+                else:
+                    self._say("expire", f"has not heard {channel.client_id} for too long, and tells no consumer")
             yield every
 
     def _batches(self) -> Steps:
         while True:
             if self._unsent:
-                self._unsent = False
                 self._tell()
-            yield self.timers.notify_batch_us
+            yield self._timers.notify_batch_us
 
 
 def _key(channel: Channel) -> tuple[bytes, str]:
@@ -273,36 +271,14 @@ machine. Most messages are faster than the average, and a few take many times th
 _DRAWN = (len(_WAYS) - 1) << 8
 
 
-class Table(Protocol):
-    def working(self) -> list[MessageQueue]: ...
-    def is_settled(self, shares: Mapping[str, Share | None]) -> bool: ...
-
-
 class Consumer(Channel, Protocol):
-    client_id: str
-    strategy: str
-    type: ConsumerType
-    topics: tuple[str, ...]
-    allocates: tuple[str, ...]
-    views: dict[str, TopicView]
-    frozen: bool
-    draws: Draws
-    profile: ConsumerProfile
-    locks_first: bool
-    release_wait_us: int
-    pull_delay_us: int
     settled: bool | None
 
     @property
     def takes_part(self) -> bool: ...
-    @property
-    def queues(self) -> Table: ...
     def calls(self) -> Collection[Broker]: ...
     def lose_broker(self, broker: Broker) -> None: ...
-    def pulls_again(self, name: str) -> None: ...
-    def rebalance_immediately(self) -> None: ...
-    def last_lock_tick(self) -> int: ...
-    def hold(self, queue: MessageQueue, from_us: int) -> Hold: ...
+    def broker_is_back(self, name: str) -> None: ...
 
 
 class GroupEnvironment:
@@ -396,8 +372,7 @@ class GroupEnvironment:
         self.log.exist([queue for queue in queues if not self.log.is_there(queue)], now, there=True)
         self.log.serve([queue for queue in queues if not self.log.is_served(queue)], now, served=True)
         for client in self.clients:
-            if client.takes_part and any(self.broker_name(queue) == name for queue in client.queues.working()):
-                client.pulls_again(name)
+            client.broker_is_back(name)
 
     def take_down(self, event: Event) -> None:
         """A broker's process ends, or its machine falls silent; its slaves continue unless the event includes them."""
@@ -440,23 +415,12 @@ class GroupEnvironment:
         else:
             self._unsettled.discard(client)
 
-    def check(self, client: Consumer) -> None:
-        """Note, after a consumer's rebalance, whether its queues are final."""
+    def final_members(self) -> MemberList:
+        """The consumers that take part, as each broker lists them once all is settled."""
         if self._final is None:
             ids = (client.client_id for client in self.clients if client.takes_part)
             self._final = self.shares.list_of(tuple(sort_client_ids(ids)))
-        final, current = self._final, self.name_server.views
-        views = {topic: current[topic] for topic in client.topics if topic in current}
-        known = all(client.views.get(topic) is view for topic, view in views.items())
-        client.settled = known and client.queues.is_settled(
-            {
-                topic: dict.fromkeys(view.queues)
-                if self.broadcasting
-                else self.shares.share(view, client.strategy, final, client.client_id)
-                for topic, view in views.items()
-                if topic in client.allocates
-            }
-        )
+        return self._final
 
     def has_settled(self) -> bool:
         """Whether no owner can change any more: no event is left, and each broker lists exactly its callers."""
@@ -474,24 +438,8 @@ class GroupEnvironment:
         return len(named) == len(callers) and named == tuple(sort_client_ids(callers))
 
     def _add_broker(self, name: str, ids: Sequence[int]) -> None:
-        known = self._brokers.setdefault(name, [])
-        if known:
-            return
-        for broker_id in ids:
-            broker = Broker(
-                name,
-                broker_id,
-                clock=self.clock,
-                draws=self.draws(stream_named(f"{name}:{broker_id}")),
-                timers=self.timers,
-                tells=not self.broadcasting,
-                one_way=self.one_way,
-                list_of=self.shares.list_of,
-                changed=self.note_change,
-                say=(lambda broker, *said: self.say(str(broker), *said)) if self.log.explain else None,
-            )
-            broker.run()
-            known.append(broker)
+        if name not in self._brokers:
+            self._brokers[name] = [Broker(self, name, broker_id) for broker_id in ids]
 
     def _until_dropped(self, silent: bool) -> int:
         """The time until the NameServers drop a broker: at once if its connection closes, otherwise by a scan."""

@@ -26,7 +26,7 @@ Reads = Mapping[MessageQueue, Sequence[tuple[int, int, str]]]  # queue → from,
 def lag_over_time(
     log: EventLog, lines: Sequence[QueueTimeline], scenario: GroupScenario, states: States, end_us: int
 ) -> LagOverTime | None:
-    """None where a rate or the time of a listener is unknown, and for consumers without consume threads."""
+    """The lag; None if a rate or a listener's time is unknown, or the consumers have no consume threads."""
     queues = [line.queue for line in lines]
     unknown = (each for each in queues if each not in scenario.rates and not each.topic.startswith(RETRY_PREFIX))
     known = scenario.consume_us > 0 and scenario.rates and not any(_is(log.there[each], 0) for each in unknown)
@@ -78,7 +78,7 @@ def _inflow(log: EventLog, weights: Mapping[MessageQueue, float], at_us: int) ->
 
 
 def _readers(spans: Sequence[tuple[int, int, str]], at_us: int, end_us: int) -> tuple[str, ...]:
-    """Who reads from then on; the end of the simulation ends no reading."""
+    """The readers from then on; the end of the simulation does not end them."""
     return tuple(dict.fromkeys(who for begin, end, who in spans if begin <= at_us and (at_us < end or end == end_us)))
 
 

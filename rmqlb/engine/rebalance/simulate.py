@@ -5,13 +5,12 @@ The figures of one simulation, their spread over many trials, and the conditions
 
 from __future__ import annotations
 
-import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, Literal
 
-from msgspec import Meta, Struct
+from msgspec import Meta
 from msgspec.structs import replace
 
 from rmqlb.engine.allocate import check_settings
@@ -19,7 +18,7 @@ from rmqlb.engine.allocate.strategy import with_function
 from rmqlb.engine.arguments import check_routes, require
 from rmqlb.engine.assignment.assign import Members
 from rmqlb.engine.conditions import Condition, Figures
-from rmqlb.engine.kernel import in_processes
+from rmqlb.engine.kernel import in_processes, nearest_rank
 from rmqlb.engine.plan.changes import Changes
 from rmqlb.engine.plan.rebalance import Side
 from rmqlb.engine.rebalance.consumer import Client
@@ -28,28 +27,15 @@ from rmqlb.engine.rebalance.lag import lag_over_time
 from rmqlb.engine.rebalance.profile import consumer_profile_of
 from rmqlb.engine.rebalance.timelines import EventLog, timelines
 from rmqlb.errors import DataError, RmqlbError, UsageError
-from rmqlb.model.group import ConsumerType, QueueState, States
+from rmqlb.model import simulate_rebalance as result
+from rmqlb.model.group import QueueState, States
 from rmqlb.model.group_scenario import CONSUME_FROM, SECOND_US, TIMER_NAMES, Event, EventKind, GroupScenario
 from rmqlb.model.limits import MOST_GROUP_TRIALS, SHORTEST_US, TrialNumber
 from rmqlb.model.message_queue import MessageQueue, sort_client_ids, sort_key
 from rmqlb.model.plan import Convergence, RebalancePlan, Rollout
 from rmqlb.model.result import TriedCondition, milliseconds, milliseconds_if_known, sum_if_known
 from rmqlb.model.route import TopicRouteData
-from rmqlb.model.simulate_rebalance import (
-    BAD_STATES,
-    ConsumerPart,
-    FigureSpread,
-    FigureSpreads,
-    GroupFigures,
-    GroupTrials,
-    LagCurve,
-    QueueRate,
-    QueueTimeline,
-    RebalanceResult,
-    SimulatedEvent,
-    SimulatedGroup,
-    timers_in_ms,
-)
+from rmqlb.model.simulate_rebalance import BAD_STATES, FigureSpread, GroupFigures, GroupTrials, QueueTimeline
 from rmqlb.model.snapshot import suggestion
 
 ENDS: tuple[EventKind, ...] = ("leave", "crash", "host-loss")
@@ -136,13 +122,13 @@ class _Cluster:
 
     def contradictions(self, event: Event) -> Iterator[RmqlbError]:
         if event.at_us < 0:
-            yield UsageError("before the start", hint="times count from the start, 0s")
+            yield UsageError("the time is before the start", hint="times count from the start (0s)")
         if event.kind == "join":
             if not event.subject:
-                yield UsageError("a client id cannot be empty")
+                yield UsageError("a client ID cannot be empty")
             if self._present[event.subject]:
-                hint = "let it leave or crash before, or give the new process another id"
-                yield UsageError("it is already in the group then", hint=hint, code="already-in-group")
+                hint = "let it leave or crash before, or give the new process another ID"
+                yield UsageError("it is already in the group at that time", hint=hint, code="already-in-group")
         elif event.kind in _OF_CONSUMERS:
             yield from self._of_consumer(event.kind, event.subject)
         elif event.kind == "route-change":
@@ -155,11 +141,13 @@ class _Cluster:
         if not present[client_id]:
             was = "no longer" if client_id in present else "not"
             hint = suggestion("consumers", client_id, sorted(+present))
-            yield DataError(f"it is {was} in the group then", hint=hint, code="not-in-group")
+            yield DataError(f"it is {was} in the group at that time", hint=hint, code="not-in-group")
         if kind == "unfreeze" and not frozen:
-            yield UsageError("it is not frozen then", hint="an end takes the freeze along")
+            yield UsageError("it is not frozen at that time", hint="a freeze ends when the process ends")
         if frozen == present[client_id] and kind not in _OF_FROZEN:
-            yield UsageError("it is frozen then, and does nothing", hint="let the freeze end before, or kill it: crash")
+            yield UsageError(
+                "it is frozen at that time, so it does nothing", hint="end the freeze earlier, or use crash"
+            )
 
     def _of_broker(self, event: Event) -> Iterator[RmqlbError]:
         name, up = event.subject, self._up.get(event.subject)
@@ -168,11 +156,11 @@ class _Cluster:
                 hint = suggestion("brokers", name, self._up)
                 yield DataError("there is no such broker", hint=hint, code="unknown-broker")
             if not up:
-                yield UsageError("it is down already")
+                yield UsageError("it is already down")
         elif up:
-            yield UsageError("it is up already")
+            yield UsageError("it is already up")
         elif up is not None and (event.read_queues, event.write_queues) != (None, None):
-            yield UsageError("it comes back with the queues that it had")
+            yield UsageError("a broker of the route returns with its former queues")
 
     def _of_route(self, event: Event) -> Iterator[RmqlbError]:
         topic, broker = event.subject, event.broker_name
@@ -195,8 +183,9 @@ _SPREADS = ("p95", "p50", "max")
 _STILL_OPEN = {
     **{f"{which}_{kind}_ms": f"queues_with_{kind}_at_end" for kind in BAD_STATES for which in ("longest", "total")},
     "unread_ms": "queues_unread_at_end",
+    **dict.fromkeys(("peak_lag", "lag_gone_ms"), "queues_never_drained"),
 }
-"""A length of time, and the count of queues whose length is not over at the end."""
+"""A figure, and the count of queues that may make the figure infinite: for them it is not over at the end."""
 
 
 def figures(
@@ -230,14 +219,13 @@ def summarise(found: Sequence[GroupFigures]) -> GroupTrials:
         is_known = len(known) == len(values) or name == "convergence_ms"
         spreads[name] = _spread(known) if known and is_known else None
     converged = sum(1 for each in found if each.convergence_ms is not None)
-    return GroupTrials(len(found), converged, FigureSpreads(**spreads))
+    return GroupTrials(len(found), converged, result.FigureSpreads(**spreads))
 
 
 def _spread(values: Sequence[tuple[float, int]]) -> FigureSpread:
-    """Quantiles by nearest rank: the smallest value that so many of 100 do not exceed."""
     ordered = sorted(value for value, _ in values)
-    p50, p95 = (ordered[-(-len(ordered) * percent // 100) - 1] for percent in (50, 95))
-    return FigureSpread(p50, p95, ordered[-1], next(trial for value, trial in values if value == ordered[-1]))
+    trial = next(trial for value, trial in values if value == ordered[-1])
+    return FigureSpread(nearest_rank(ordered, 50), nearest_rank(ordered, 95), ordered[-1], trial)
 
 
 def try_on_group(condition: Condition, found: GroupFigures | GroupTrials) -> TriedCondition:
@@ -246,18 +234,20 @@ def try_on_group(condition: Condition, found: GroupFigures | GroupTrials) -> Tri
     A convergence time is infinite if one trial does not converge, other times if they are not over at the end.
     """
     name, spread, error = _FIELDS[condition.name], condition.subject or "p95", f"--fail-on {condition.text!r}"
-    figures: Any = found
-    if isinstance(found, GroupTrials):
-        if spread not in _SPREADS:
-            raise UsageError(f"{error}: what is {spread}?", hint=suggestion("spreads", spread, _SPREADS))
-        figures, endless = found.figures, found.converged < found.trials
-    else:
-        endless = found.convergence_ms is None
+    if isinstance(found, GroupFigures):
         if condition.subject is not None:
-            raise UsageError(f"{error}: [{spread}] is of many trials", hint="give --trials N")
-    if name != "convergence_ms":
-        endless = name in _STILL_OPEN and bool(_number(getattr(figures, _STILL_OPEN[name]), "max"))
-    return _endless(condition) if endless else condition.try_on(_number(getattr(figures, name), spread))
+            raise UsageError(f"{error}: [{spread}] needs many trials", hint="pass --trials N")
+        found = summarise([found])
+    if spread not in _SPREADS:
+        raise UsageError(f"{error}: unknown spread {spread}", hint=suggestion("spreads", spread, _SPREADS))
+    figure, open_at_end = (getattr(found.figures, each, None) for each in (name, _STILL_OPEN.get(name, "")))
+    number = None if figure is None else getattr(figure, spread)
+    endless = open_at_end is not None and open_at_end.max > 0
+    if name == "convergence_ms":
+        endless = found.converged < found.trials
+    elif name == "peak_lag":
+        endless &= number is None  # a lag that stays has a peak
+    return condition.try_on_endless() if endless else condition.try_on(number)
 
 
 def try_on_rollout(condition: Condition, rollout: Rollout) -> TriedCondition:
@@ -265,17 +255,8 @@ def try_on_rollout(condition: Condition, rollout: Rollout) -> TriedCondition:
         return condition.try_on(rollout.misassigned)
     best = next(choice for choice in rollout.choices if choice.best)
     if condition.name == "takes-ms":
-        return _endless(condition) if best.takes_ms is None else condition.try_on(best.takes_ms)
+        return condition.try_on_endless() if best.takes_ms is None else condition.try_on(best.takes_ms)
     return try_on_group(condition, best)
-
-
-def _number(figure: FigureSpread | float | None, spread: str) -> float | None:
-    return getattr(figure, spread) if isinstance(figure, FigureSpread) else figure
-
-
-def _endless(condition: Condition) -> TriedCondition:
-    """More than any number; JSON has no infinity, so the value is null."""
-    return TriedCondition(condition.text, None, condition.compare(math.inf, condition.limit))
 
 
 TrialCount = Annotated[int, Meta(ge=1, le=MOST_GROUP_TRIALS)]
@@ -293,7 +274,7 @@ def simulate_group(
     states: States | None = None,
     trial: int = 0,
     explain: bool = False,
-) -> RebalanceResult:
+) -> result.RebalanceResult:
     """Simulate a group over time.
 
     The consumers of the beginning have run for a while and own what their strategies give them; each of their clocks is
@@ -366,23 +347,25 @@ class GroupSimulation:
         self._shares = Shares(self._members)
         self._lagging = frozenset(queue for queue, state in self._states.items() if (state.lag or 0) > 0)
 
-    def run(self, trial: int = 0, *, explain: bool = False) -> RebalanceResult:
+    def run(self, trial: int = 0, *, explain: bool = False) -> result.RebalanceResult:
         env, clients, end_us = self._simulated(trial, explain=explain)
         queues = timelines(env.log, self._scenario, self._states, end_us, self._routes)
+        lag = lag_over_time(env.log, queues, self._scenario, self._states, end_us)
         profiles = ", ".join(dict.fromkeys(client.profile.name for client in clients))
         scenario, first_us = self._scenario, self._first_us
-        return RebalanceResult(
+        found = figures(queues, env.log, first_us, settled=env.has_settled(), broadcasting=scenario.broadcasting)
+        return result.RebalanceResult(
             group=self._group,
             strategy=self._members.name,
             scenario=echo(scenario, profiles or consumer_profile_of(scenario.client_version).name),
             events=tuple(map(event_echo, self._events)),
             trial=trial,
             end_ms=milliseconds(end_us),
-            figures=figures(queues, env.log, first_us, settled=env.has_settled(), broadcasting=scenario.broadcasting),
+            figures=found if lag is None else replace(found, **lag.figures(milliseconds(first_us))),
             queues=queues,
             consumers=consumer_parts(queues, [client.client_id for client in clients]),
             steps=tuple(env.log.steps) if explain else None,
-            lag=lag_over_time(env.log, queues, scenario, self._states, end_us),
+            lag=lag,
         )
 
     def figures(self, trial: int) -> GroupFigures:
@@ -416,14 +399,9 @@ class _Population:
                 client.start()
             else:
                 client.have_run()
-        members = env.shares.list_of(tuple(client.client_id for client in self.clients))
         for client in () if all_new else self.clients:
-            for topic in client.allocates:
-                view = env.name_server.views.get(topic)
-                if view is not None:
-                    share = env.shares.share(view, client.strategy, members, client.client_id)
-                    client.queues.has_had(view.queues if env.broadcasting else share or (), client.created_us)
-            env.check(client)
+            client.own_shares()
+            client.check()
 
     def expect(self, events: Sequence[Event]) -> None:
         self._env.events_left = len(events)
@@ -473,7 +451,7 @@ _HAPPENS: Mapping[EventKind, Callable[[Client], None]] = {
 
 
 def _by_name(routes: Sequence[TopicRouteData]) -> tuple[TopicRouteData, ...]:
-    """Sort topics and brokers, whose order in answers of NameServers and in clients' maps means nothing."""
+    """Sort topics and brokers: their order in NameServers' answers and in clients' maps has no meaning."""
 
     def sorted_by_name(brokers: Iterable[Any]) -> tuple[Any, ...]:
         return tuple(sorted(brokers, key=lambda data: sort_key(data.broker_name)))
@@ -494,44 +472,44 @@ def _with_names(group: str | None, members: Members, scenario: GroupScenario) ->
     return replace(members, settings=settings), replace(scenario, events=tuple(events))
 
 
-def echo(s: GroupScenario, profile: str) -> SimulatedGroup:
+def echo(s: GroupScenario, profile: str) -> result.SimulatedGroup:
     same = ("client_version", "orderly", "broadcasting", "consumer_type", "consumer_types", "all_new", "seed")
-    return SimulatedGroup(
+    return result.SimulatedGroup(
         profile=profile,
         consume_from_where=s.consume_from,
-        timers=timers_in_ms(s.timers),
+        timers=result.timers_in_ms(s.timers),
         latency_ms=milliseconds(s.latency_us),
         consume_ms=milliseconds(s.consume_us),
-        rates=tuple(QueueRate(q.topic, q.broker_name, q.queue_id, rate) for q, rate in sorted(s.rates.items())),
+        rates=tuple(result.QueueRate(q.topic, q.broker_name, q.queue_id, rate) for q, rate in sorted(s.rates.items())),
         until_ms=milliseconds_if_known(s.until_us),
         patience_ms=milliseconds(s.patience_us),
         **{name: getattr(s, name) for name in same},
     )
 
 
-def event_echo(event: Event) -> SimulatedEvent:
-    names = ("broker_name", "read_queues", "write_queues", "with_slaves", "text")
-    more: dict[str, Any] = {name: getattr(event, name) for name in names}
-    return SimulatedEvent(milliseconds(event.at_us), event.kind, event.subject, strategy=event.strategy_name, **more)
+def event_echo(event: Event) -> result.SimulatedEvent:
+    same = ("kind", "subject", "broker_name", "read_queues", "write_queues", "with_slaves", "text")
+    more: dict[str, Any] = {name: getattr(event, name) for name in same}
+    return result.SimulatedEvent(at_ms=milliseconds(event.at_us), strategy=event.strategy_name, **more)
 
 
-def consumer_parts(queues: Sequence[QueueTimeline], client_ids: Sequence[str]) -> tuple[ConsumerPart, ...]:
+def consumer_parts(queues: Sequence[QueueTimeline], client_ids: Sequence[str]) -> tuple[result.ConsumerPart, ...]:
     owned = [(one.intervals[0].owners, one.intervals[-1].owners) for one in queues if one.intervals]
     at_start = Counter(owner for owners, _ in owned for owner in set(owners))
     at_end = Counter(owner for _, owners in owned for owner in set(owners))
     taken = Counter(takeover.client_id for one in queues for takeover in one.takeovers)
     ids = sort_client_ids(dict.fromkeys(client_ids))
-    return tuple(ConsumerPart(each, at_start[each], at_end[each], taken[each]) for each in ids)
+    return tuple(result.ConsumerPart(each, at_start[each], at_end[each], taken[each]) for each in ids)
 
 
 def _check(scenario: GroupScenario) -> None:
     require(scenario, GroupScenario, "GroupScenario")
     require(scenario.consume_from, Literal[CONSUME_FROM], "GroupScenario.consume_from")
     if scenario.orderly and {scenario.consumer_type, *scenario.consumer_types.values()} != {"push"}:
-        raise UsageError("only push consumers have a listener that is orderly", hint="leave --orderly out")
+        raise UsageError("only push consumers have an orderly listener", hint="leave out --orderly")
     for queue, rate in scenario.rates.items():
         if rate < 0:
-            raise UsageError(f"{rate} messages per second into {queue} make no sense")
+            raise UsageError(f"{rate} messages per second is not a possible rate of {queue}")
     # Timers that would repeat without any time between, or a thousand times in each millisecond.
     timers, profile = scenario.timers, consumer_profile_of(scenario.client_version)
     names = ["route-poll", "heartbeat", "lock-renewal", "broker-scan"]
@@ -539,18 +517,9 @@ def _check(scenario: GroupScenario) -> None:
     names += ["notify-batch"] if timers.notify_batch_us else []
     for name in names:
         if (length_us := getattr(timers, TIMER_NAMES[name])) < SHORTEST_US:
-            text = f"timer {name} is {length_us} us: what happens again and again is 1 ms apart at the least"
-            hint = "between two rebalances clients before 5.2.0 wait for rebalance-wait, newer ones rebalance-min"
+            text = f"timer {name} is {length_us} us: the smallest interval is 1 ms"
+            hint = "clients before 5.2.0 use rebalance-wait between two rebalances, newer clients rebalance-min"
             raise UsageError(text, hint=hint, code="too-many-steps")
-
-
-class Work(Struct, frozen=True):
-    """The inflow of queues, and the time and the threads of their consumers."""
-
-    rates: Mapping[MessageQueue, float] = {}
-    consume_us: int = 0
-    threads: int = 20
-    orderly: bool = False
 
 
 _PLAN_TRIALS = 5
@@ -559,41 +528,20 @@ _LARGEST = 1000  # consumers × queues up to which the simulations for a plan ta
 
 
 def convergence(
-    plan: RebalancePlan,
-    before: Side,
-    after: Side,
-    changes: Changes,
-    *,
-    states: States,
-    client_version: str,
-    consume_from: str,
-    consumer_type: ConsumerType = "push",
-    consumer_types: Mapping[str, ConsumerType] | None = None,
-    work: Work = Work(),  # noqa: B008 (it is frozen)
+    plan: RebalancePlan, before: Side, after: Side, changes: Changes, scenario: GroupScenario, states: States
 ) -> Convergence | None:
-    """The effect on consumers if a plan's change happens at one moment, over a few trials.
+    """The effect on consumers if a plan's change happens at one moment, over a few trials of a scenario.
 
     None if no event happens, no consumer is left, the strategy changes (which needs restarts one by one), or the group
-    is large.
+    is large. The scenario has the consumers' settings, and no events.
     """
     events = tuple(change_events(before, after, changes))
     ends = (plan.summary.before, plan.summary.after)
     size = max(end.consumers for end in ends) * max(end.queues for end in ends)
     if not events or not after.members.client_ids or changes.to_strategy is not None or size > _LARGEST:
         return None
-    scenario = GroupScenario(
-        events,
-        client_version=client_version,
-        broadcasting=before.members.broadcasting,
-        consume_from=consume_from,
-        consumer_type=consumer_type,
-        consumer_types=consumer_types or {},
-        patience_us=_PLAN_PATIENCE_US,
-        rates=work.rates,
-        consume_us=work.consume_us,
-        consume_threads=work.threads,
-        orderly=work.orderly,
-    )
+    broadcasting = before.members.broadcasting
+    scenario = replace(scenario, events=events, broadcasting=broadcasting, patience_us=_PLAN_PATIENCE_US)
     try:
         simulation = GroupSimulation(None, before.members, before.routes, scenario, states=states, checked=True)
         runs = [simulation.run(trial) for trial in range(_PLAN_TRIALS)]
@@ -602,7 +550,7 @@ def convergence(
         return None  # a plan can be possible where a simulation is not, for example with a broker without an address
     found, all_converged = trials.figures, trials.converged == trials.trials
     unassigned = any(end.unassigned for end in ends)
-    lags = [run.lag.group for run in runs if run.lag is not None]
+    lags = (run.lag.group for run in runs if run.lag is not None)
     doubly = any(end.duplicate_owners or end.queues_of_duplicate_client_ids for end in ends)
     return Convergence(
         trials=trials.trials,
@@ -612,12 +560,8 @@ def convergence(
         longest_gap_ms=None if unassigned else found.longest_gap_ms.max,
         longest_overlap_ms=None if doubly else found.longest_overlap_ms.max,
         unread_ms=found.unread_ms.max,
-        lag=max(lags, key=_badness, default=None),
+        lag=max(lags, key=lambda lag: (lag.lasts_ms, lag.growth_per_second), default=None),
     )
-
-
-def _badness(lag: LagCurve) -> tuple[float, float]:
-    return math.inf if lag.gone_ms is None else lag.gone_ms, lag.growth_per_second
 
 
 def change_events(before: Side, after: Side, changes: Changes) -> Iterator[Event]:

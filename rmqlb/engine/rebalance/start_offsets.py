@@ -21,76 +21,50 @@ from rmqlb.model.route import TopicRouteData
 from rmqlb.model.simulate_rebalance import StartOffset
 from rmqlb.model.snapshot import OffsetQuestion
 
-_NOTHING = "nothing is stored"
-
-
-def pull_from_where(
-    consume_from: str,  # `consumeFromWhere`; the deprecated values mean CONSUME_FROM_LAST_OFFSET
-    # `RemoteBrokerOffsetStore.readOffset` for the group: −1 for no offset (`QUERY_NOT_FOUND`), less for an error, None
-    # if not observed
-    stored: int | None,
-    *,
-    topic: str,
-    end: int | None = None,  # the queue's end (`maxOffset`), or None
-    begin: int | None = None,  # the queue's first message that is still there (`minOffset`), or None
-    found: int | None = None,  # the broker's offset for the consumer's `consumeTimestamp` (`searchOffset`), or None
-    none: str = _NOTHING,  # the words for "no offset" in the reason
-) -> StartOffset:
-    """The offset that a push consumer begins with.
-
-    Where that lies before the queue's first message, the broker sends the consumer there (`OFFSET_ILLEGAL`).
-    """
-    is_retry, where = topic.startswith(RETRY_PREFIX), f"{none}, and {consume_from}"
-    if stored is None:
-        return StartOffset("unknown", None, "the group's offset was not observed")
-    if stored < NOT_STORED:
-        return StartOffset("refused", None, "the broker answers with an error: not taken until the next rebalance")
-    if stored >= 0:
-        start = StartOffset("stored", stored, f"the group has stored {stored}")
-    elif consume_from == CONSUME_FROM_FIRST_OFFSET:
-        start = StartOffset("beginning", 0, where)
-    elif consume_from == CONSUME_FROM_TIMESTAMP and not is_retry:
-        start = StartOffset("timestamp", found, f"{where}: what the broker finds for it")
-    elif consume_from == CONSUME_FROM_TIMESTAMP:
-        start = StartOffset("end", end, f"{where} on a retry topic")
-    elif is_retry:
-        start = StartOffset("beginning", 0, f"{none}, and it is a retry topic")
-    else:
-        start = StartOffset("end", end, where)
-    if start.offset is None or begin is None or start.offset >= begin:
-        return start
-    return StartOffset(start.rule, begin, f"{start.reason}; the first message that is still there is {begin}")
-
 
 def start_of(
-    state: QueueState | None, consume_from: str, *, topic: str, is_new: bool = False, own_file: bool = False
+    state: QueueState | None,
+    consume_from: str,  # `consumeFromWhere`; the deprecated values mean CONSUME_FROM_LAST_OFFSET
+    *,
+    topic: str,
+    is_new: bool = False,
+    own_file: bool = False,
 ) -> StartOffset:
-    """The start offset of a consumer, from the observed queue; a new queue is empty, so each rule starts at 0.
+    """The offset that a push consumer begins with, from the observed queue.
 
-    Consume stats report 0 for a queue without a stored offset, so 0 is ambiguous unless the broker was queried for the
-    offset; for a static topic they report −1. A broker answers an offset below 0 as none, not as an error
-    (`ConsumerManageProcessor.queryConsumerOffset`). With `own_file`, a BROADCASTING consumer has no own offset:
-    `LocalFileOffsetStore.readOffset` returns −1.
+    A new queue is empty, so each rule starts at 0. Consume stats report 0 for a queue without a stored offset, so 0 is
+    ambiguous unless the broker was queried for the offset; for a static topic they report −1. A broker answers an
+    offset below 0 as none, not as an error (`ConsumerManageProcessor.queryConsumerOffset`). With `own_file`, a
+    BROADCASTING consumer has no own offset: `LocalFileOffsetStore.readOffset` returns −1. Where the offset lies before
+    the queue's first message, the broker sends the consumer there (`OFFSET_ILLEGAL`).
     """
-    none = "it has no offset of its own" if own_file else _NOTHING
-    if is_new:
-        start = pull_from_where(consume_from, NOT_STORED, topic=topic, end=0, found=0, none=none)
-        return StartOffset(start.rule, start.offset, f"{start.reason}: the queue is new")
-    seen = state or QueueState()
+    none = "it has no offset of its own" if own_file else "nothing is stored"
+    is_retry, where = topic.startswith(RETRY_PREFIX), f"{none}, and {consume_from}"
+    empty = QueueState(broker_offset=0, stored_offset=NOT_STORED, timestamp_offset=0)
+    seen = empty if is_new else state or QueueState()
     stored = seen.consumer_offset if seen.stored_offset is None else seen.stored_offset
     if own_file:
         stored = NOT_STORED
     elif seen.stored_offset is None and stored == 0 and seen.broker_offset != 0:
         return StartOffset("unknown", None, "0 is reported, which may also mean that nothing is stored")
-    return pull_from_where(
-        consume_from,
-        None if stored is None else max(stored, NOT_STORED),
-        topic=topic,
-        end=seen.broker_offset,
-        begin=seen.min_offset,
-        found=seen.timestamp_offset,
-        none=none,
-    )
+    if stored is None:
+        return StartOffset("unknown", None, "the group's offset was not observed")
+    if stored >= 0:
+        start = StartOffset("stored", stored, f"the group has stored {stored}")
+    elif consume_from == CONSUME_FROM_FIRST_OFFSET:
+        start = StartOffset("beginning", 0, where)
+    elif consume_from == CONSUME_FROM_TIMESTAMP and not is_retry:
+        start = StartOffset("timestamp", seen.timestamp_offset, f"{where}: what the broker finds for it")
+    elif consume_from == CONSUME_FROM_TIMESTAMP:
+        start = StartOffset("end", seen.broker_offset, f"{where} on a retry topic")
+    elif is_retry:
+        start = StartOffset("beginning", 0, f"{none}, and it is a retry topic")
+    else:
+        start = StartOffset("end", seen.broker_offset, where)
+    begin = seen.min_offset
+    if start.offset is None or begin is None or start.offset >= begin:
+        return replace(start, reason=f"{start.reason}: the queue is new") if is_new else start
+    return StartOffset(start.rule, begin, f"{start.reason}; the first message that is still there is {begin}")
 
 
 def with_starts(

@@ -90,7 +90,7 @@ class Hold(Struct, eq=False):
         return tick
 
     def stale_position_us(self) -> int | None:
-        """The position before a freeze, if the consumer stored it: it dropped the queue before it had caught up."""
+        """The position before a freeze, if the consumer stored it because it dropped the queue before catching up."""
         if not self.persisted or self.to_us is None or not self.freezes:
             return None
         begin, end = self.freezes[-1]
@@ -101,7 +101,7 @@ class Hold(Struct, eq=False):
 
 
 def _without(begin: int, end: int | None, breaks: Iterable[Break]) -> Iterator[Break]:
-    """The rest of a span of time without its breaks, which are in the order of time and may overlap."""
+    """The parts of a time span outside its breaks, which are in order of time and may overlap."""
     for away, back in breaks:
         if end is not None and away >= end:
             break

@@ -8,7 +8,6 @@ Rules of this file:
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence, Set
 from itertools import pairwise
 from typing import Literal
@@ -147,7 +146,7 @@ Aligned = Literal["event-at", "left", "first-change"]
 def _aligned(
     recording: result.Recording, expected: Expected
 ) -> tuple[Aligned | None, result.Between | None, tuple[float, float]]:
-    """The moment that aligns the times: its kind, its time in the recording, and its time in the simulation."""
+    """The event that aligns the times: its kind, its time in the recording, and its time in the simulation."""
     if expected.kind == "plan":
         return None, None, (0, 0)
     kind, subject, at_ms = expected.event or ("", "", 0)
@@ -175,7 +174,9 @@ def judged(conditions: Iterable[Condition], recording: result.Recording) -> tupl
 def must_be_askable(conditions: Iterable[Condition], *, is_compared: bool) -> None:
     for condition in conditions:
         if condition.name in _OF_COMPARISON.names and not is_compared:
-            raise UsageError(f"--fail-on {condition.text!r}: against which prediction?", hint="name it with --against")
+            raise UsageError(
+                f"--fail-on {condition.text!r}: against which prediction?", hint="name the prediction with --against"
+            )
 
 
 def _judged(condition: Condition, recording: result.Recording) -> TriedCondition:
@@ -184,6 +185,5 @@ def _judged(condition: Condition, recording: result.Recording) -> TriedCondition
     tried = condition.judge(recording.figures)
     if tried.value is not None:
         return tried
-    if recording.converged_by is None:  # a time that is not over; documents have no infinity
-        return replace(tried, met=condition.compare(math.inf, condition.limit))
-    return condition.try_on(0, recording.figures.queues)
+    is_over = recording.converged_by is not None
+    return condition.try_on(0, recording.figures.queues) if is_over else condition.try_on_endless()

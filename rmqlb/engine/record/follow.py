@@ -87,7 +87,7 @@ class _Stretch(Struct, frozen=True):
 
     @property
     def state(self) -> result.KnownState:
-        """A silent consumer that did not own the queue before counts only where no other consumer owns it."""
+        """The queue's state; a silent consumer that was not its owner counts only if no other consumer owns it."""
         if self.exists is False:
             return "gone"
         if len(self.certain) > 1:

@@ -127,7 +127,7 @@ class Cluster:
         return frozenset(each.broker_name for each in dropped if each.reaction.kind != "read-only"), unwritable
 
     def refresh(self) -> None:
-        """Request the route; a route without any broker is none, and the client keeps the one it has."""
+        """Request the route; if the route has no broker, the client keeps its old one."""
         left_out = self._left_out()
         has_broker = any(data.broker_name not in left_out[0] for data in self._route.queue_datas)
         if left_out != (self.gone, self._unwritable) and has_broker:
@@ -161,7 +161,7 @@ class Cluster:
 
 
 def poll_after(at: Time, first: Time, every: Time) -> Time:
-    """The client's next route poll after a time; one at the very moment comes too early."""
+    """The client's next route poll after a time; a poll at exactly that time does not count."""
     return first if at < first else first + ((at - first) // every + 1) * every
 
 

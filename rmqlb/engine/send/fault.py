@@ -65,7 +65,7 @@ class TopicPublishInfo:
         return index & MASK if profile.index_step == "mask" else java_abs(index)
 
     def reset_index(self) -> None:
-        """Start anew at a random place (`ThreadLocalIndex.reset`, 5.1.4 and newer)."""
+        """Restart at a random place (`ThreadLocalIndex.reset`, 5.1.4 and newer)."""
         start = self.random()
         require(start, int, "the random number")
         self.send_which_queue = int32(start)
@@ -288,6 +288,6 @@ class MQFaultStrategy:
         self._rules.update(broker_name, current_latency, self._clock(), isolation=isolation, reachable=reachable)
 
     def is_available(self, broker_name: str) -> bool:
-        """The broker is not isolated now (`LatencyFaultTolerance.isAvailable`)."""
+        """Whether the broker is not isolated now (`LatencyFaultTolerance.isAvailable`)."""
         require(broker_name, str, "broker_name")
         return self._rules.is_available(broker_name, self._clock())

@@ -10,8 +10,7 @@ from msgspec.structs import replace
 from rmqlb.engine.conditions import Condition, Figures, declared
 from rmqlb.engine.send.cluster import poll_after
 from rmqlb.engine.send.java_producer import CALL_TIMEOUT, THREW
-from rmqlb.engine.send.profile import profile_of
-from rmqlb.engine.send.sdk import sdk
+from rmqlb.engine.send.profile import profile_of, sdk
 from rmqlb.errors import DataError
 from rmqlb.model.result import INFO, Finding, TriedCondition, counted, times
 from rmqlb.model.route import TopicRouteData
@@ -23,7 +22,7 @@ from rmqlb.model.snapshot import suggestion
 def send_findings(report: SendReport, route: TopicRouteData, selector_threw: str = "") -> Iterator[Finding]:
     totals, scenario = report.totals, report.scenario
     if totals.lost == totals.messages and totals.messages:
-        yield Finding("all-lost", f"every one of the {totals.messages} messages is lost")
+        yield Finding("all-lost", f"all {totals.messages} messages are lost")
     if selector_threw and scenario.chosen_by is not None:
         throws = f"throws for {totals.lost_by[THREW]} of {totals.messages} messages, which are lost without a retry"
         yield Finding("selector-throws", f"selector {scenario.chosen_by.name} {throws}; the first: {selector_threw}")
@@ -45,9 +44,9 @@ def send_findings(report: SendReport, route: TopicRouteData, selector_threw: str
     if any(priority is not None for priority in scenario.priorities):
         text = "brokers 5.4.0 and newer store a message in queue min(priority, write queues - 1)"
         chosen = "the producer's pick" if scenario.chosen_by is None else f"selector {scenario.chosen_by.name}"
-        yield Finding("stored-by-priority", f"{text}; {chosen} decides the broker only", severity=INFO)
+        yield Finding("stored-by-priority", f"{text}; {chosen} decides only the broker", severity=INFO)
     if route.is_order_topic:
-        text = f"topic {route.topic} has an order config: its queues stay in the producer's list whatever fails"
+        text = f"topic {route.topic} has an order config: its queues stay in the producer's list even if brokers fail"
         yield Finding("order-topic", text)
 
 
@@ -71,24 +70,24 @@ def _too_short(report: SendReport) -> Iterator[Finding]:
         poll = poll_after(taken.began_ms + dropped_ms, first_ms, poll_ms)
         if report.totals.lasted_ms < poll:
             done = f"the last message is done after {report.totals.lasted_ms / 1000:g} s"
-            text = f"before the route poll at {poll / 1000:g} s that lets the producer drop {taken.broker_name}"
-            yield Finding("before-route-poll", f"{done}, {text}: --rate and --for show more")
+            text = f"before the route poll at {poll / 1000:g} s at which the producer drops {taken.broker_name}"
+            yield Finding("before-route-poll", f"{done}, {text}: to simulate longer, pass --rate and --for")
             return
 
 
 def _healthy_isolated(report: SendReport) -> Iterator[Finding]:
-    """Report healthy brokers that an attempt without any time left, at the very deadline, isolates."""
+    """Report healthy brokers isolated by an attempt that began so close to the deadline that no time was left."""
     failing = {failure.broker_name for failure in report.failures}
     blamed = [broker for broker in report.brokers if broker.isolations and broker.broker_name not in failing]
     timeouts = any(failure.kind in ("timeout", "slow") for failure in report.failures)
     if blamed and timeouts:
         names = ", ".join(f"{broker.broker_name} {times(broker.isolations)}" for broker in blamed)
-        text = f"time-outs isolate brokers that never failed: {names}"
-        yield Finding("healthy-isolated", f"{text} (retries at the very deadline have no time left)")
+        text = f"timeouts isolate brokers that never failed: {names}"
+        yield Finding("healthy-isolated", f"{text} (retries close to the deadline have no time left)")
 
 
 def _skew(report: SendReport) -> Iterator[Finding]:
-    """Clients before 5.1.4 scan on from the isolated broker's place, so its neighbour takes its share."""
+    """Report skew: clients before 5.1.4 continue from the isolated broker's place, so its neighbour gets its share."""
     if profile_of(report.scenario.client_version).strategy == "filter":
         return
     healthy = {tally.broker_name for tally in report.queues} - {failure.broker_name for failure in report.failures}
@@ -111,11 +110,12 @@ def keyed_findings(sdks: Sequence[KeyedSdk]) -> Iterator[Finding]:
         if each.assumed:
             yield _assumed(each.sdk, each.mirrors)
         if each.unknown is not None:
-            yield Finding("unpredictable-sdk", f"where keys of {each.sdk} go is unknown: {each.unknown}", severity=INFO)
+            text = f"the queues of keys of {each.sdk} are unknown: {each.unknown}"
+            yield Finding("unpredictable-sdk", text, severity=INFO)
 
 
 def _assumed(name: str, mirrors: str) -> Finding:
-    return Finding("assumed-sdk", f"{name} was not read: its rules are taken to be those of {mirrors}", severity=INFO)
+    return Finding("assumed-sdk", f"the rules of {name} are unknown: rmqlb uses those of {mirrors}", severity=INFO)
 
 
 _TOTALS = declared(SendTotals)

@@ -97,7 +97,7 @@ def hash_code(arg: object) -> int:
 def long_hash_code(value: int) -> int:
     """`Long.hashCode`, also for numbers that an Integer could hold; UsageError of more than 64 bits."""
     if not -(2**63) <= value < 2**63:
-        raise UsageError(f"a number of {value.bit_length()} bits: no Java Long, which has 64")
+        raise UsageError(f"a number of {value.bit_length()} bits does not fit a Java Long (64 bits)")
     return _fold(value)
 
 

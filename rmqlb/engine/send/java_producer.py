@@ -244,7 +244,7 @@ class AsyncProducer(JavaProducer):
         return iter(())
 
     def _is_sending(self, message: Message) -> bool:
-        """The sending thread itself is refused, and retries: old clients connect before they hand over."""
+        """Whether the sending thread itself is refused and retries: old clients connect before they hand over."""
         return message.outcome is self.refused and self.profile.async_connects_first
 
     def _hand_over(self, message: Message) -> None:
@@ -412,5 +412,5 @@ def _call(selector: Selector, message: int, queues: list[MessageQueue]) -> Messa
         return queue
     found = str(queue) if isinstance(queue, MessageQueue) else kind_of(queue)
     problem = f"selector {selector.name} returned {found} for key {shortened(repr(key), 40)}"
-    hint = f"return one of the {len(queues)} queues it is given, or None, as a Java class returns null"
+    hint = f"return one of the {len(queues)} given queues, or None where a Java class returns null"
     raise CustomAnswerError(problem, hint=hint)

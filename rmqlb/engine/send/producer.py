@@ -136,7 +136,7 @@ class Producer(ABC):
         else:
             index = self._new_index(self.draw(thread))
         if is_first:
-            # A stream of its own: whoever never uses this index draws the same other numbers with and without it.
+            # A separate stream, so that scenarios without this index draw the same other numbers.
             key = stream_key(self.scenario.seed, self.trial, -thread.number)
             thread.worst.send_which_queue = self._new_index(draw(key, 0))
         info = TopicPublishInfo((), index, cluster.write_queue_nums, lambda: self.below(MASK, thread))
@@ -221,7 +221,7 @@ def no_queues(route: TopicRouteData) -> DataError:
         text = f"topic {route.topic}: every broker with a queue for producers is excluded"
         return DataError(text, code="no-writable-queue")
     text = f"topic {route.topic} has no queue that a producer could write to: every send fails"
-    hint = "look at its brokers with show-route: a queue needs a writable broker with a master"
+    hint = "check its brokers with show-route: a queue needs a writable broker with a master"
     return DataError(text, hint=hint, code="no-writable-queue")
 
 

@@ -1,19 +1,22 @@
-"""The queues that a producer picks from, SDK by SDK, the place that each SDK gives a key, and Java's selectors.
+"""The queues that a producer picks from, SDK by SDK: the lists, the place of a key, and the ways round a list.
 
 A route comes in as a NameServer answers it, in its order. A gRPC SDK gets what a Proxy makes of that
-(`RouteActivity.queryRoute`, 5.5.0).
+(`RouteActivity.queryRoute`, 5.5.0). A counter is what a producer remembers from message to message.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import lru_cache
 from hashlib import sha256
+from typing import Annotated
+
+from msgspec import Meta
 
 from rmqlb.engine.arguments import items, require
 from rmqlb.engine.send.java import JavaRandom, hash_code, hash_position
-from rmqlb.engine.send.sdk import Hash, SdkProfile
-from rmqlb.engine.send.sdk import sdk as chosen_sdk
+from rmqlb.engine.send.profile import SDKS, Hash, SdkProfile
+from rmqlb.engine.send.profile import sdk as chosen_sdk
 from rmqlb.errors import DataError, JavaArithmeticError, UsageError
 from rmqlb.model.limits import MOST_QUEUES
 from rmqlb.model.message_queue import MessageQueue, sort_queues
@@ -84,14 +87,14 @@ def stored_list(route: TopicRouteData, broker_name: str | None = None) -> list[M
 
 def _reject_static_topic(route: TopicRouteData, profile: SdkProfile) -> None:
     if route.is_static:
-        text = f"topic {route.topic} is a static topic: what producers of {profile.name} make of it is not known"
-        raise DataError(text, hint="its logical queues are those of Java's producers")
+        text = f"topic {route.topic} is a static topic: rmqlb does not know its queues for producers of {profile.name}"
+        raise DataError(text, hint="its logical queues are known only for Java producers")
 
 
 def _go(route: TopicRouteData) -> list[MessageQueue]:
     """`routeData2PublishInfo` (client-go 2.1.2), which reads neither order configs nor static topics."""
     if len(route.queue_datas) > _MOST_GO_BROKERS:
-        text = f"the order of a Go producer's queues is not known beyond {_MOST_GO_BROKERS} brokers"
+        text = f"rmqlb does not know the order of a Go producer's queues beyond {_MOST_GO_BROKERS} brokers"
         hint = "it depends on the Go version that the producer was built with"
         raise DataError(f"topic {route.topic}: {text}", hint=hint)
     return [queue for data in route.queue_datas if _writable(route, data) for queue in _queues(route, data)]
@@ -162,7 +165,7 @@ def place_of_key(size: int, key: str, profile: SdkProfile) -> int:
     kind = profile.hash
     if kind == "random":
         prefix = f"{profile.name} cannot be predicted: "
-        hint = "each process of such producers sends a message group to another queue"
+        hint = "each process sends a message group to a different queue"
         raise UsageError("string.GetHashCode differs from process to process", prefix=prefix, hint=hint)
     if kind == "java":
         return abs(hash_code(key)) % size
@@ -309,3 +312,173 @@ _HASHES: dict[Hash, Callable[[bytes], int]] = {
     "sha-256": lambda data: int.from_bytes(sha256(data).digest(), "big"),
     "libstdc++": libstdcxx_hash,
 }
+
+
+_Start = Annotated[int, Meta(ge=-(2**31), le=2**64 - 1)]
+_Count = Annotated[int, Meta(ge=1, le=10**6)]
+GRPC = tuple(dict.fromkeys(profile.name for profile in SDKS if profile.grpc and profile.rotation))
+
+
+class GoRoundRobin:
+    """`roundRobinQueueSelector` of client-go 2.1.2 for one topic; `start` is the counter before the first message.
+
+    Raises:
+        DataError: there is no queue.
+        UsageError: `queues` are no queues, or `start` does not fit 32 bits.
+    """
+
+    __slots__ = ("_queues", "counter")
+
+    def __init__(self, queues: Sequence[MessageQueue], start: int = 0) -> None:
+        self._queues = items(queues, MessageQueue, "queues", MOST_QUEUES)
+        require(start, Annotated[int, Meta(ge=0, le=2**32 - 1)], "start")
+        if not self._queues:
+            raise DataError("a producer of go has no queue to pick from")
+        self.counter = start
+
+    def select(self, last_broker_name: str | None = None) -> MessageQueue:
+        """The next queue, on another broker than the last if possible; the SYNC loop never names the last broker."""
+        require(last_broker_name, str | None, "last_broker_name")
+        for _ in self._queues if last_broker_name else ():
+            queue = self._next()
+            if queue.broker_name != last_broker_name:
+                return queue
+        return self._next()
+
+    def _next(self) -> MessageQueue:
+        self.counter = (self.counter + 1) & 0xFFFFFFFF
+        return self._queues[self.counter % len(self._queues)]
+
+
+def go_round_robin(queues: Sequence[MessageQueue], start: int = 0) -> GoRoundRobin:
+    """The default selector of a Go producer (client-go 2.1.2); see `GoRoundRobin`."""
+    return GoRoundRobin(queues, start)
+
+
+class CppRoundRobin:
+    """`TopicPublishInfo.selectOneMessageQueue` of rocketmq-client-cpp 2.2.0; its active list is left out."""
+
+    __slots__ = ("_queues", "counter")
+
+    def __init__(self, queues: Sequence[MessageQueue], start: int = 0) -> None:
+        self._queues, self.counter = list(queues), start
+
+    def select(self, place: int, last_broker_name: str | None) -> tuple[MessageQueue | None, int]:
+        """The first queue from a place on that is on another broker than the last, and its place; otherwise None."""
+        at = place % len(self._queues)
+        for _ in self._queues:
+            self.counter = (0 if self.counter == 2**31 - 1 else self.counter) + 1
+            if self._queues[at].broker_name != last_broker_name:
+                return self._queues[at], at
+            at = (at + 1) % len(self._queues)
+        return None, place
+
+
+def cpp_attempts(newest: Callable[[], CppRoundRobin], rounds: int) -> Iterator[MessageQueue]:
+    """The queues of one message's attempts: `DefaultMQProducerImpl.sendDefaultImpl` (rocketmq-client-cpp 2.2.0).
+
+    A round that finds no queue of another broker is lost, and the next round takes any. `rounds` is retryTimes, which
+    counts the first attempt too; `newest` gives the round robin of the newest route.
+    """
+    place, last = -1, None
+    for _ in range(rounds):
+        robin = newest()
+        queue, place = robin.select(robin.counter if place < 0 else place + 1, last)
+        last = None if queue is None else queue.broker_name
+        if queue is not None:
+            yield queue
+
+
+class PublishingLoadBalancer:
+    """A gRPC producer's rotation through a topic's queues.
+
+    It predicts the queue that the SDK sends to. The Proxy decides in which queue of the broker a message is stored, and
+    in cluster mode also on which broker (`select_by_hash(…, sdk="proxy")` for message groups).
+
+    Args:
+        queues: those that the SDK goes round, in the order of the route.
+        sdk: `java-grpc`, `go-grpc`, `go-grpc@5.1.4` …
+        start: the counter before the first message; most SDKs start at random.
+
+    Raises:
+        DataError: there is no queue.
+        UsageError: `queues` are no queues, the SDK is unknown, or is no gRPC SDK.
+
+    >>> queues = [MessageQueue("T", broker, i) for broker in "ab" for i in range(2)]
+    >>> for name in ("java-grpc", "go-grpc@5.1.4"):
+    ...     taken = PublishingLoadBalancer(queues, sdk=name).take_message_queues({"a"}, 3)
+    ...     print(name, [f"{queue.broker_name}{queue.queue_id}" for queue in taken])
+    java-grpc ['b0']
+    go-grpc@5.1.4 ['b0']
+    """
+
+    __slots__ = ("_profile", "_queues", "counter")
+
+    def __init__(self, queues: Sequence[MessageQueue], sdk: str = "java-grpc", start: int = 0) -> None:
+        listed = items(queues, MessageQueue, "queues", MOST_QUEUES)
+        require(start, _Start, "start")
+        self._profile = _grpc(sdk)
+        self._queues = keyed_queues(listed, self._profile)
+        self.counter = _wrapped(start, self._profile)
+
+    def take_message_queues(self, isolated: Collection[str], count: int) -> list[MessageQueue]:
+        """The candidates of the next message for `count` attempts, if possible on brokers that are not isolated."""
+        names = frozenset(items(isolated, str, "isolated", MOST_QUEUES))
+        require(count, _Count, "count")
+        queues = self._queues
+        match self._profile.rotation:
+            case "one-queue":
+                return [queues[self._step() % len(queues)]]
+            case "one-queue-ahead":
+                # Both of its loops look at the same place in every round.
+                return [queues[_wrapped(self._step() + 1, self._profile) % len(queues)]]
+            case "first-queues" if self.counter >= len(queues):
+                self.counter = 0
+        places = self._places(self._step())
+        candidates = _by_broker(places, queues, names, count)
+        if not candidates and self._profile.rotation != "no-fallback":  # all are isolated: then as if none were
+            return _by_broker(places, queues, frozenset(), count)
+        return candidates
+
+    def _step(self) -> int:
+        before = self.counter
+        self.counter = _wrapped(before + 1, self._profile)
+        return self.counter if self._profile.counts_first else before
+
+    def _places(self, first: int) -> Iterator[int]:
+        while True:
+            yield first % len(self._queues)
+            first = _wrapped(first + 1, self._profile)
+
+
+def _by_broker(
+    places: Iterator[int], queues: Sequence[MessageQueue], isolated: frozenset[str], count: int
+) -> list[MessageQueue]:
+    found: dict[str, MessageQueue] = {}
+    for _ in queues:
+        queue = queues[next(places)]
+        if queue.broker_name not in isolated:
+            found.setdefault(queue.broker_name, queue)
+        if len(found) == count:
+            break
+    return list(found.values())
+
+
+def _wrapped(number: int, profile: SdkProfile) -> int:
+    match profile.counter:
+        case "int32":
+            return (number + 2**31) % 2**32 - 2**31
+        case "uint32":
+            return number % 2**32
+        case "uint64":
+            return number % 2**64
+        case "unbounded":
+            return number
+
+
+def _grpc(text: str) -> SdkProfile:
+    require(text, str, "sdk")
+    profile = chosen_sdk(text).profile
+    if not profile.grpc or profile.rotation is None:
+        raise UsageError(f"{text[:40]}: not a gRPC SDK", hint=f"one of {', '.join(GRPC)}")
+    return profile

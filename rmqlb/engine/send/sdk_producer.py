@@ -1,6 +1,6 @@
 """Producers of other SDKs: client-go's and C++'s loops of attempts, and that of the gRPC SDKs.
 
-A message's time-out is that of one attempt; several follow one another. Differences between SDKs are in `sdk.py`.
+A message's time-out is that of one attempt; several follow one another. Differences between SDKs are in `profile.py`.
 """
 
 from __future__ import annotations
@@ -9,11 +9,18 @@ from abc import abstractmethod
 from collections.abc import Iterator
 from typing import Any
 
-from rmqlb.engine.send.balancers import CppRoundRobin, GoRoundRobin, PublishingLoadBalancer, cpp_attempts
 from rmqlb.engine.send.cluster import NEVER, NO_ROUTE, SEND_OK, Message, Outcome, Thread, broken
 from rmqlb.engine.send.producer import Producer, Steps
-from rmqlb.engine.send.queues import broker_list, publish_list, stored_list
-from rmqlb.engine.send.sdk import sdk
+from rmqlb.engine.send.profile import sdk
+from rmqlb.engine.send.queues import (
+    CppRoundRobin,
+    GoRoundRobin,
+    PublishingLoadBalancer,
+    broker_list,
+    cpp_attempts,
+    publish_list,
+    stored_list,
+)
 from rmqlb.errors import DataError, UsageError
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.send_scenario import Reaction, SendScenario
@@ -35,9 +42,9 @@ _FORBIDDEN = Outcome("FORBIDDEN", "code", retry=True, isolation=True)
 def check_sdk(scenario: SendScenario) -> None:
     profile = sdk(scenario.sdk).profile
     if profile.name == "java":
-        raise UsageError(f"sdk {scenario.sdk}: Java's producers are sdk java, their version is client_version")
+        raise UsageError(f"sdk {scenario.sdk}: for Java producers, use sdk java and set client_version")
     if profile.retries is None:
-        hint = "select-queue says where its producers send keys"
+        hint = "select-queue shows where its producers send keys"
         raise UsageError(f"sends of {profile.name} are not simulated", hint=hint)
     for wrong, what in (
         (scenario.mode == "oneway" or (scenario.mode == "async" and profile.name == "cpp"), f"mode {scenario.mode}"),
@@ -219,12 +226,12 @@ class GrpcProducer(SdkProducer):
         self._beat = self.sdk.beats_after_s * 1_000_000 * self.per_us
         slaves = [queue.broker_name for queue, takes in broker_list(self.route, self.sdk) if not takes]
         if self._local and slaves:
-            text = f"producers of {self.sdk.name} send to slaves too, as {slaves[0]} has"
-            hint = "--set proxy-mode=cluster, or another SDK"
-            raise DataError(f"{text}: what these answer is not simulated", hint=hint)
+            text = f"producers of {self.sdk.name} also send to slaves, which {slaves[0]} has"
+            hint = "pass --set proxy-mode=cluster, or another SDK"
+            raise DataError(f"{text}: rmqlb does not simulate the answers of slaves", hint=hint)
 
     def follow_route(self, thread: Thread) -> None:
-        """The Proxy always has the newest route, whatever the SDK requests."""
+        """Use the newest route, which the Proxy always has, whatever the SDK requests."""
         if self._stored_version != self.cluster.version:
             self._stored_version, route = self.cluster.version, self.cluster.seen
             self._stored = self.without_excluded(stored_list(route))

@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from itertools import combinations
 
+from rmqlb.engine.send.profile import ChosenSdk, sdk
 from rmqlb.engine.send.queues import broker_list, picker, place_of_key, publish_list, stored_list
-from rmqlb.engine.send.sdk import ChosenSdk, sdk
 from rmqlb.errors import DataError, RmqlbError
 from rmqlb.model.message_queue import MessageQueue, QueueName
 from rmqlb.model.route import TopicRouteData
@@ -37,7 +37,7 @@ def key_queues(
     """Find the queue of each distinct key under each SDK, before and after a change (raises DataError)."""
     queues = route.publish_queues()
     if not queues:
-        hint = "show-route says which brokers are writable and have a master"
+        hint = "show-route shows which brokers are writable and have a master"
         raise DataError(f"topic {route.topic} has no queue that producers can write", hint=hint)
 
     def places(of: TopicRouteData) -> dict[str, _Places]:

@@ -11,8 +11,7 @@ from rmqlb.engine.arguments import SELECTOR, as_function, check_route, require, 
 from rmqlb.engine.send.findings import send_findings
 from rmqlb.engine.send.java_producer import AsyncProducer, OnewayProducer, SelectorProducer, SyncProducer
 from rmqlb.engine.send.producer import Producer
-from rmqlb.engine.send.profile import ClientProfile, profile_of
-from rmqlb.engine.send.sdk import sdk
+from rmqlb.engine.send.profile import ClientProfile, profile_of, sdk
 from rmqlb.engine.send.sdk_producer import CppProducer, GoProducer, GrpcProducer, check_sdk
 from rmqlb.errors import DataError, UsageError
 from rmqlb.model.limits import MOST_RATE, TrialNumber
@@ -127,36 +126,36 @@ def rules(scenario: SendScenario) -> ClientProfile:
     latency_max = scenario.latency_max or profile.latency_max
     durations = scenario.not_available_duration or profile.not_available_duration
     if len(latency_max) != len(durations):
-        numbers = f"{len(latency_max)} thresholds of latency and {len(durations)} isolations"
-        raise UsageError(f"{numbers}: as many of each are needed")
+        numbers = f"{len(latency_max)} latency thresholds and {len(durations)} isolation times"
+        raise UsageError(f"{numbers}: both counts must be equal")
     for values in (latency_max, durations):
         if list(values) != sorted(values):
-            raise UsageError(f"{', '.join(map(str, values))}: thresholds and isolations must rise")
+            raise UsageError(f"{', '.join(map(str, values))}: latency thresholds and isolation times must increase")
     return replace(profile, latency_max=tuple(latency_max), not_available_duration=tuple(durations))
 
 
 def check(scenario: SendScenario) -> None:
     require(scenario, SendScenario, "SendScenario")
     if scenario.messages is None and scenario.duration_us is None:
-        raise UsageError("how many messages?", hint="give a number of messages or a duration")
+        raise UsageError("how many messages?", hint="pass a number of messages or a duration")
     if scenario.rate is not None and not 0 < scenario.rate <= MOST_RATE:
         rate = f"a rate of {shown(scenario.rate)} messages per second"
-        raise UsageError(f"{rate}: more than 0 and at most {MOST_RATE} are needed")
+        raise UsageError(f"{rate}: must be above 0 and at most {MOST_RATE}")
     if scenario.rate is not None and max(Fraction(scenario.rate).as_integer_ratio()) > _FINEST:
-        raise UsageError("the rate is finer than any clock", hint="give it with fewer digits")
+        raise UsageError("the rate is finer than any clock", hint="use fewer digits")
     for place, failure in enumerate(scenario.failures):
         _check_failure(failure, f"SendScenario.failures[{place}]")
     _check_times(scenario)
     selector = scenario.chosen_by
     if scenario.mode != "sync" and scenario.rate is None:
-        hint = "give --rate, such as --rate 100"
-        raise UsageError(f"mode {scenario.mode} needs a rate: its threads wait for nothing", hint=hint)
+        hint = "pass --rate, such as --rate 100"
+        raise UsageError(f"mode {scenario.mode} needs a rate, because its threads do not wait for answers", hint=hint)
     if selector is not None and scenario.mode != "sync":
-        raise UsageError(f"selectors are simulated for SYNC sends, not for {scenario.mode.upper()}")
+        raise UsageError(f"selectors are simulated only for SYNC sends, not for {scenario.mode.upper()}")
     if selector is not None and selector.kind == "function":
         as_function(selector.function, SELECTOR)
     if selector is not None and (selector.kind == "queue") != (selector.queue is not None):
-        raise UsageError("a selector of kind queue needs a queue, and no other one takes it")
+        raise UsageError("only a selector of kind queue takes a queue, and it needs one")
     profile_of(scenario.client_version)
     if scenario.sdk != JAVA:
         check_sdk(scenario)
@@ -171,7 +170,7 @@ def check_brokers(route: TopicRouteData, scenario: SendScenario) -> None:
         hint = "simulate it without failures, latencies and exclusions of single brokers"
         raise UsageError(f"topic {route.topic} is a static topic: {text}", hint=hint, code="static-topic")
     if route.is_static and scenario.priorities:
-        text = f"topic {route.topic} is a static topic: where its brokers store priorities is not simulated"
+        text = f"topic {route.topic} is a static topic: rmqlb does not simulate where its brokers store priorities"
         raise UsageError(text, code="static-topic")
     queues = route.publish_queues()
     known = {data.broker_name for data in route.queue_datas} | {queue.broker_name for queue in queues}
@@ -191,14 +190,14 @@ def _check_failure(failure: Failure, name: str) -> None:
     reaction, start, end = failure.reaction, failure.start, failure.end
     for moment, which in ((start, "start"), (end, "end")):
         if moment is not None and (moment.us is None) == (moment.message is None):
-            raise UsageError(f"{name}.{which} is a time or the number of a message, one of the two")
+            raise UsageError(f"{name}.{which} is either a time or a message number")
     for first, last in () if end is None else ((start.us, end.us), (start.message, end.message)):
         if first is not None and last is not None and last <= first:
             raise UsageError(f"{name} ends before it starts")
     if reaction.kind == "code" and reaction.code < 1:
-        raise UsageError(f"{name}.reaction.code is {reaction.code}: the number of a response code is needed")
+        raise UsageError(f"{name}.reaction.code is {reaction.code}: expected the number of a response code")
     if reaction.kind == "status" and reaction.name not in STATUSES:
-        problem = f"{name}.reaction.name is {shown(reaction.name)}: one of {', '.join(STATUSES)} is needed"
+        problem = f"{name}.reaction.name is {shown(reaction.name)}: expected one of {', '.join(STATUSES)}"
         raise UsageError(problem, hint=suggestion("statuses", reaction.name, STATUSES))
 
 
@@ -207,5 +206,5 @@ def _check_times(scenario: SendScenario) -> None:
     costs = [failure.reaction.cost_us for failure in scenario.failures if failure.reaction.kind in ("refused", "slow")]
     takes_no_time = 0 in costs or not all(max(latency.table) for latency in latencies)
     if takes_no_time and scenario.messages is None and scenario.rate is None:
-        hint = "give a number of messages or a rate"
-        raise UsageError("attempts that take no time have no end within a duration", hint=hint)
+        hint = "pass a number of messages or a rate"
+        raise UsageError("if attempts take no time, a duration never ends", hint=hint)

@@ -8,7 +8,6 @@
 from __future__ import annotations
 
 from array import array
-from collections import Counter
 from collections.abc import Callable, Sequence
 from math import fsum, inf, pi, sqrt, tan
 from statistics import NormalDist
@@ -18,6 +17,7 @@ from msgspec import Meta
 from msgspec.structs import asdict
 
 from rmqlb.engine.arguments import require
+from rmqlb.engine.kernel import nearest_rank
 from rmqlb.engine.send.cluster import NEVER
 from rmqlb.engine.send.simulate import check, check_brokers, producer_of, profile_name, rules
 from rmqlb.errors import UsageError
@@ -94,9 +94,9 @@ class _Summary:
         self._names = sorted(names, key=sort_key)
         self._columns = {name: array("d") for name in _FIGURES}
         self._at = {figure: {name: array("d") for name in self._names} for figure in _AT_BROKERS}
-        self._longest: Counter[int] = Counter()  # in ticks, as all spreads
+        self._longest = list[int]()  # in ticks, as all spreads
         self._began = [0] * len(scenario.failures)
-        self._until_isolated: list[Counter[int]] = [Counter() for _ in scenario.failures]
+        self._until_isolated = [list[int]() for _ in scenario.failures]
 
     @property
     def trials(self) -> int:
@@ -119,7 +119,7 @@ class _Summary:
             if value is not None:
                 column.append(value)
         if totals.longest_send_ms is not None:
-            self._longest[recorder.longest] += 1
+            self._longest.append(recorder.longest)
         picks, failed, stored = map(recorder.by_broker, ("picks", "failed", "stored"))
         whole = stored.total()
         for name in self._names:
@@ -132,7 +132,7 @@ class _Summary:
         for place, course in enumerate(producer.cluster.courses):
             self._began[place] += course.began is not None
             if course.began is not None and course.isolated is not None:
-                self._until_isolated[place][course.isolated - course.began] += 1
+                self._until_isolated[place].append(course.isolated - course.began)
 
     def half_width(self) -> float:
         estimates = (*self._estimates("shares").values(), estimate(self._columns["attempts"]), self._lost_share())
@@ -167,17 +167,17 @@ class _Summary:
             losing_trials=wilson(self._losing, self.trials),
             longest_send_ms=LongestSend(**asdict(longest), **asdict(spread)) if longest and spread else None,
             failures=tuple(
-                FailureInTrials(failure.broker_name, began, until.total(), self._spread(until))
+                FailureInTrials(failure.broker_name, began, len(until), self._spread(until))
                 for failure, began, until in zip(scenario.failures, self._began, self._until_isolated, strict=True)
             ),
             **found | {"lost_share": self._lost_share()},
         )
 
-    def _spread(self, counts: Counter[int]) -> TimeSpread | None:
-        if not counts:
+    def _spread(self, values: Sequence[int]) -> TimeSpread | None:
+        if not values:
             return None
-        mean = fsum(value * times for value, times in counts.items()) / counts.total()
-        spread = (mean, quantile(counts, 0.5), quantile(counts, 0.95), max(counts))
+        ordered = sorted(values)
+        spread = (fsum(ordered) / len(ordered), *(nearest_rank(ordered, percent) for percent in (50, 95, 100)))
         return TimeSpread(*(value / self._per_ms for value in spread))
 
 
@@ -228,12 +228,3 @@ def wilson(hits: int, trials: int, confidence: float = CONFIDENCE) -> Estimate:
     half = sqrt(share * (1 - share) * spread + spread * spread / 4) / (1 + spread)
     low = 0.0 if hits == 0 else max(middle - half, 0.0)
     return Estimate(share, low, 1.0 if hits == trials else min(middle + half, 1.0))
-
-
-def quantile(counts: Counter[int], share: float) -> int:
-    wanted, seen = share * counts.total(), 0
-    for value in sorted(counts):
-        seen += counts[value]
-        if seen >= wanted:
-            return value
-    return max(counts)

@@ -126,8 +126,8 @@ REVIVE_QUEUES = 8
 REVIVE_EARLY_US = SECOND_US
 """How long before its messages are visible again a checkpoint is due (`PopMessageProcessor.buildCkMsg`)."""
 TIMER_SECOND_US = SECOND_US
-TIMER_LOOK_US = 100 * MS_US
-"""The timer wheel has full seconds (`timerPrecisionMs`); the second time is how often it looks which have passed
+TIMER_CHECK_US = 100 * MS_US
+"""The timer wheel has full seconds (`timerPrecisionMs`); the second time is how often it checks which have passed
 (`HookUtils.transformTimerMessage`, `TimerDequeueGetService`)."""
 REVIVE_LAG_US = 2 * SECOND_US
 """How far the entries that a service has read must reach beyond the time at which a message is visible again: one
@@ -137,10 +137,10 @@ REVIVE_STALE_US = 3 * SECOND_US
 REVIVE_STEP_US = 100 * MS_US
 REVIVE_QUIET_US = 4 * SECOND_US
 REVIVE_SCAN_US = 10 * SECOND_US
-"""The steps of a look; after how long without an entry it ends, and how long it lasts at most (`reviveScanTime`)."""
+"""The steps of a scan; after how long without an entry it ends, and how long it lasts at most (`reviveScanTime`)."""
 REVIVE_INTERVAL_US = SECOND_US
 REVIVE_MOST_SLOW = 3
-"""The pause of a service before each look (`reviveInterval`). After looks without checkpoints it waits that time once
+"""The pause of a service before each scan (`reviveInterval`). After scans without checkpoints it waits that time once
 more for each of them, up to three times (`reviveMaxSlow`)."""
 LOCK_TICK_US = 100 * MS_US  # in order, a queue is free at the next tick after its time (`ConsumerOrderInfoLockManager`)
 MOST_DELIVERIES = 17
@@ -148,14 +148,14 @@ MOST_DELIVERIES = 17
 
 
 def awaited_us(scenario: ReceiveScenario) -> int:
-    """The time that a broker lets a receive wait, by the client's kind and the Proxy's limits."""
+    """The time for which a broker lets a receive wait, by the client's kind and the Proxy's limits."""
     if scenario.client == "simple":
         return min(max(scenario.await_us, SHORTEST_AWAIT_US), LONGEST_AWAIT_US)
     return LONGEST_AWAIT_US if scenario.client == "push" else POP_AWAIT_US
 
 
 def is_refused(scenario: ReceiveScenario) -> bool:
-    """Whether the Proxy refuses each receive, since its deadline comes before the shortest await.
+    """Whether the Proxy refuses each receive, because its deadline comes before the shortest await.
 
     The Proxy counts the remaining time in whole milliseconds, after the way there (`ILLEGAL_POLLING_TIME`).
 
@@ -167,7 +167,7 @@ def is_refused(scenario: ReceiveScenario) -> bool:
 
 
 def invisible_us(scenario: ReceiveScenario) -> int:
-    """How long a received message is invisible to others, unless its client acknowledges it.
+    """The time for which a received message is invisible to others, unless its client acknowledges it.
 
     >>> invisible_us(ReceiveScenario("pop", invisible_us=1)), invisible_us(ReceiveScenario(invisible_us=12_000_000))
     (60000000, 12000000)
@@ -192,7 +192,7 @@ def error_pause_us(scenario: ReceiveScenario) -> int:
 
 
 def over_at(born: int, awaited: int, phase: int) -> int:
-    """When a waiting request is over: at the first look that is later than its time less 50 ms.
+    """The end of a waiting request: the first check that is later than its time less 50 ms.
 
     >>> over_at(0, 20_000_000, 7), over_at(10_000, 20_000_000, 0)
     (19960007, 19980000)
@@ -202,7 +202,7 @@ def over_at(born: int, awaited: int, phase: int) -> int:
 
 
 def free_at(visible_at: int, phase: int) -> int:
-    """When a blocked queue is looked at again: the next tick of a wheel that began at `phase`.
+    """The time of the next check of a blocked queue: the next tick of a wheel that began at `phase`.
 
     >>> free_at(10_000_000, phase=0), free_at(10_000_001, phase=0)
     (10000000, 10100000)
@@ -211,7 +211,7 @@ def free_at(visible_at: int, phase: int) -> int:
 
 
 def cleared_at(crash_us: int, heartbeat_phase: int, scan_phase: int) -> int:
-    """When a Proxy drops a PushConsumer that died: at its first look after two minutes without a heartbeat.
+    """The time at which a Proxy drops a dead PushConsumer: its first check after two minutes without a heartbeat.
 
     >>> cleared_at(60_000_000, heartbeat_phase=0, scan_phase=5_000_000)
     185000000
@@ -262,7 +262,7 @@ def unpolled_us(queues: Sequence[int], loops: int, receive_us: int, work_us: int
 
 
 def rare_receives(queues: Sequence[int], target_us: int, receive_us: int) -> int | None:
-    """How many receives in parallel keep the wait within a time when messages are rare; None if more than possible.
+    """The number of parallel receives that keep waits of rare messages within a time; None if there is none.
 
     >>> rare_receives([8, 8], 1, 20), rare_receives([8, 8], 40, 20), rare_receives([8, 8], 160, 20)
     (9, 3, 1)
@@ -273,7 +273,7 @@ def rare_receives(queues: Sequence[int], target_us: int, receive_us: int) -> int
 
 
 def again_after_us(scenario: ReceiveScenario) -> tuple[int, int]:
-    """How long after its consumer's death a message can be received again, at the earliest and at the latest.
+    """The earliest and the latest time after a consumer's death at which its message can be received again.
 
     The consumer received the message at its death, or earlier by the time that the application takes for a receive.
     The Proxy must first learn that a PushConsumer is dead.

@@ -12,33 +12,16 @@ from msgspec.structs import replace
 
 from rmqlb.engine.arguments import check_route, require
 from rmqlb.engine.conditions import Condition, Figures, declared
+from rmqlb.engine.kernel import nearest_rank
 from rmqlb.engine.simulate_receive import rules
-from rmqlb.engine.simulate_receive.broker import NEVER, UNKNOWN
-from rmqlb.engine.simulate_receive.simulation import MOST_FURTHER, ReceiveSimulation
+from rmqlb.engine.simulate_receive.simulation import MOST_FURTHER, NEVER, Message, Outage, ReceiveSimulation
 from rmqlb.errors import DataError, UsageError
+from rmqlb.model import simulate_receive as result
 from rmqlb.model.limits import PositiveTime, TrialNumber
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.result import INFO, Finding, TriedCondition, counted, figures_of, milliseconds, milliseconds_if_known
 from rmqlb.model.route import TopicRouteData
-from rmqlb.model.simulate_receive import (
-    MOST_LOOPS,
-    MOST_RECEIVE_TRIALS,
-    SECOND_US,
-    BrokerReceives,
-    ClosedForms,
-    CrashReceived,
-    FailureReceived,
-    Quantile,
-    QueueWaits,
-    ReceivedMessage,
-    ReceiveReport,
-    ReceiveScenario,
-    ReceiveTotals,
-    SimulatedReceivers,
-    TargetWait,
-    TrialWaits,
-    WaitTimes,
-)
+from rmqlb.model.simulate_receive import MOST_LOOPS, MOST_RECEIVE_TRIALS, SECOND_US, ReceiveScenario
 from rmqlb.model.snapshot import suggestion
 
 _FEWEST_RARE, _MOST_RARE = 100, 1000
@@ -47,14 +30,14 @@ Progress = Callable[[int], None]
 
 
 def readable_queues(route: TopicRouteData) -> list[MessageQueue]:
-    """The queues that a SimpleConsumer goes round, in its order (raises DataError, UsageError).
+    """The queues that a SimpleConsumer visits, in its order (raises DataError, UsageError).
 
     They are the readable queues of brokers with a master, broker by broker as in the route: `RouteActivity.queryRoute`
     (5.5.0) and `SubscriptionLoadBalancer`. Their permissions do not matter here, only their number.
     """
     if route.is_static:
-        text = f"topic {route.topic} is static: its queues are logical ones, from which receives are not simulated"
-        raise UsageError(text, hint="simulate a topic whose queues are on brokers", code="static-topic")
+        text = f"topic {route.topic} is a static topic: rmqlb does not simulate receives from its logical queues"
+        raise UsageError(text, hint="simulate a topic that is not static", code="static-topic")
     brokers = route.brokers_by_name()
     queues: list[MessageQueue] = []
     for data in route.queue_datas:
@@ -80,9 +63,9 @@ def check(route: TopicRouteData, scenario: ReceiveScenario) -> list[MessageQueue
     if scenario.client == "pop" and scenario.fifo:
         raise UsageError("POP clients of 5.5.0 do not consume in order: they send every request without order")
     if rules.is_refused(scenario):
-        text = f"await duration of {milliseconds(scenario.await_us):g} ms: the Proxy refuses each receive, since it"
-        why = "lets one wait 5 s at least and the client gives up after the await duration and its request timeout, 3 s"
-        hint = "take 5 s or more: a shorter one does not make a SimpleConsumer come round sooner"
+        text = f"await duration of {milliseconds(scenario.await_us):g} ms: the Proxy refuses each receive, because the"
+        why = "shortest wait there is 5 s, and the client gives up 3 s after its await duration (its request timeout)"
+        hint = "use 5 s or more: a shorter duration does not make a SimpleConsumer receive sooner"
         raise UsageError(f"{text} {why}", hint=hint)
     allowed = rules.SHORTEST_INVISIBLE_US <= scenario.invisible_us <= rules.LONGEST_INVISIBLE_US
     if scenario.client == "simple" and not allowed:
@@ -91,7 +74,7 @@ def check(route: TopicRouteData, scenario: ReceiveScenario) -> list[MessageQueue
     _check_rates_and_failures(route, scenario, queues)
     for consumer, times in Counter(crash.consumer for crash in scenario.crashes).items():
         if consumer > scenario.consumers:
-            raise UsageError(f"consumer {consumer} dies, of {scenario.consumers}")
+            raise UsageError(f"consumer {consumer} dies, but there are only {scenario.consumers}")
         if times > 1:
             raise UsageError(f"consumer {consumer} dies twice")
     if scenario.rates and scenario.messages is None and scenario.duration_us is None:
@@ -123,15 +106,15 @@ def _check_rates_and_failures(route: TopicRouteData, scenario: ReceiveScenario, 
     for rate in scenario.rates:
         broker, place = rate.broker_name, f"{rate.broker_name}:{rate.queue_id}"
         if rate.per_second <= 0:
-            raise UsageError(f"rate of {place} is {rate.per_second}: more than 0 is needed")
+            raise UsageError(f"rate of {place} is {rate.per_second}: must be above 0")
         require_known(broker, f"queue {place}", is_known=(broker, rate.queue_id) in known)
     for failure in scenario.failures:
         broker = failure.broker_name
         require_known(broker, f"broker {broker}", is_known=broker in names)
         if failure.reaction.kind not in ("refused", "timeout"):
-            raise UsageError(f"{broker}: receives are simulated with brokers that are refused or timeout")
+            raise UsageError(f"{broker}: for receives, a broker's failure is refused or timeout")
         if any(moment is not None and moment.us is None for moment in (failure.start, failure.end)):
-            raise UsageError(f"{broker} fails by message numbers: receives count by times")
+            raise UsageError(f"{broker} fails at message numbers, but receives need times")
 
 
 def simulate_receive(
@@ -141,8 +124,8 @@ def simulate_receive(
     trace: bool = False,
     trial: int = 0,
     progress: Progress | None = None,
-) -> ReceiveReport:
-    """How long messages wait for consumers that receive, while brokers fail and consumers die.
+) -> result.ReceiveReport:
+    """Simulate how long messages wait for consumers that receive, while brokers fail and consumers die.
 
     Mirrors `SimpleConsumerImpl`, `PushConsumerImpl` and `DefaultMQPushConsumerImpl.popMessage` of clients 5.2.0 and
     5.5.0, and Proxy and broker of 5.5.0 at their default settings. Equal arguments give equal reports.
@@ -163,10 +146,10 @@ def simulate_receive(
 
 def receive_trials(
     route: TopicRouteData, scenario: ReceiveScenario, trials: int, progress: Progress | None = None
-) -> TrialWaits:
+) -> result.TrialWaits:
     """Waits of many trials; the first trial is `simulate_receive`'s own (raises as `simulate_receive` does)."""
     if not 1 <= trials <= MOST_RECEIVE_TRIALS:
-        raise UsageError(f"{trials} trials: 1 to {MOST_RECEIVE_TRIALS} are simulated")
+        raise UsageError(f"{trials} trials: expected 1 to {MOST_RECEIVE_TRIALS}")
     waits: list[list[int]] = []
     left = redelivered = 0
     for trial in range(trials):
@@ -177,7 +160,7 @@ def receive_trials(
         if progress is not None:
             progress(trial + 1)
     times = [each for each in map(wait_times, waits) if each is not None]
-    return TrialWaits(
+    return result.TrialWaits(
         trials=trials,
         wait=wait_times([wait for own in waits for wait in own]),
         lowest_max_ms=min((each.max_ms for each in times), default=None),
@@ -209,11 +192,7 @@ def _run(
 _PERCENTS = (0, *range(5, 100, 5), 99, 100)
 
 
-def _quantile_ms(ordered: Sequence[int], percent: int) -> float:
-    return milliseconds(ordered[max(math.ceil(len(ordered) * percent / 100) - 1, 0)])
-
-
-def wait_times(waits: Sequence[int]) -> WaitTimes | None:
+def wait_times(waits: Sequence[int]) -> result.WaitTimes | None:
     """The distribution of times in microseconds; None without any.
 
     >>> wait_times([1000, 3000, 2000])
@@ -223,29 +202,28 @@ def wait_times(waits: Sequence[int]) -> WaitTimes | None:
         return None
     ordered = sorted(waits)
     mean_ms = round(math.fsum(ordered) / len(ordered)) / 1000
-    return WaitTimes(len(ordered), mean_ms, *(_quantile_ms(ordered, percent) for percent in (50, 95, 99, 100)))
+    return result.WaitTimes(
+        len(ordered), mean_ms, *(milliseconds(nearest_rank(ordered, each)) for each in (50, 95, 99, 100))
+    )
 
 
-def _known_ms(us: int) -> float | None:
-    return None if us in (UNKNOWN, NEVER) else milliseconds(us)
-
-
-def _report(simulation: ReceiveSimulation, *, trace: bool) -> ReceiveReport:
-    scenario, brokers, messages = simulation.scenario, simulation.brokers, simulation.messages
+def _report(simulation: ReceiveSimulation, *, trace: bool) -> result.ReceiveReport:
+    scenario, brokers, totals = simulation.scenario, simulation.brokers, _totals(simulation)
     waits = sorted(wait for broker in brokers for wait in broker.waits)
-    receives = sum(broker.receives for broker in brokers)
-    return ReceiveReport(
+    return result.ReceiveReport(
         topic=simulation.queues[0].topic,
         scenario=_simulated(simulation),
         wait=wait_times(waits),
         back=wait_times(simulation.back),
-        quantiles=tuple(Quantile(percent, _quantile_ms(waits, percent)) for percent in _PERCENTS) if waits else (),
+        quantiles=tuple(
+            result.Quantile(each, milliseconds(nearest_rank(waits, each))) for each in (_PERCENTS if waits else ())
+        ),
         brokers=tuple(
-            BrokerReceives(
+            result.BrokerReceives(
                 broker_name=broker.name,
                 queues=len(broker.queues),
                 receives=broker.receives,
-                share=broker.receives / receives if receives else None,
+                share=broker.receives / totals.receives if totals.receives else None,
                 empty=broker.empty,
                 failed=broker.failed,
                 messages=len(broker.waits),
@@ -255,34 +233,21 @@ def _report(simulation: ReceiveSimulation, *, trace: bool) -> ReceiveReport:
             for broker in brokers
         ),
         queue_waits=tuple(_queue_waits(simulation)),
-        totals=_totals(simulation),
+        totals=totals,
         closed_forms=closed_forms([len(broker.queues) for broker in brokers], scenario),
-        failures=tuple(
-            FailureReceived(
-                broker_name=outage.failure.broker_name,
-                kind=outage.failure.reaction.kind,
-                from_ms=milliseconds(outage.begin),
-                to_ms=_known_ms(outage.end),
-                failed=outage.failed,
-                last_failed_ms=_known_ms(outage.last_failed),
-                received_again_ms=_known_ms(outage.received_again),
-                longest_wait_ms=_known_ms(outage.longest_wait),
-                left=sum(message.outage is outage and message.received == UNKNOWN for message in messages),
-            )
-            for outage in simulation.outages
-        ),
+        failures=tuple(_failure(outage, simulation) for outage in simulation.outages),
         crashes=tuple(_crashes(simulation)),
-        messages=tuple(_traced(simulation)) if trace else None,
+        messages=tuple(map(_traced, simulation.messages)) if trace else None,
     )
 
 
-def _totals(simulation: ReceiveSimulation) -> ReceiveTotals:
+def _totals(simulation: ReceiveSimulation) -> result.ReceiveTotals:
     brokers, messages = simulation.brokers, simulation.messages
-    return ReceiveTotals(
+    return result.ReceiveTotals(
         messages=len(messages),
         further=simulation.further,
         received=sum(len(broker.waits) for broker in brokers),
-        acknowledged=sum(message.done != UNKNOWN for message in messages),
+        acknowledged=sum(message.done is not None for message in messages),
         dead_lettered=simulation.dead_lettered,
         left=sum(broker.open for broker in brokers),
         not_stored=simulation.not_stored,
@@ -294,40 +259,50 @@ def _totals(simulation: ReceiveSimulation) -> ReceiveTotals:
     )
 
 
-def _crashes(simulation: ReceiveSimulation) -> Iterator[CrashReceived]:
+def _failure(outage: Outage, simulation: ReceiveSimulation) -> result.FailureReceived:
+    names = "last_failed", "received_again", "longest_wait"
+    return result.FailureReceived(
+        broker_name=outage.failure.broker_name,
+        kind=outage.failure.reaction.kind,
+        from_ms=milliseconds(outage.begin),
+        to_ms=None if outage.end == NEVER else milliseconds(outage.end),
+        failed=outage.failed,
+        **{f"{name}_ms": milliseconds_if_known(getattr(outage, name)) for name in names},
+        left=sum(message.outage is outage and message.received is None for message in simulation.messages),
+    )
+
+
+def _crashes(simulation: ReceiveSimulation) -> Iterator[result.CrashReceived]:
     earliest, latest = map(milliseconds, rules.again_after_us(simulation.scenario))
     for crash in simulation.scenario.crashes:
         dead = simulation.consumers[crash.consumer - 1]
         times = milliseconds(crash.at_us), dead.unacknowledged, len(dead.again), wait_times(dead.again)
-        yield CrashReceived(crash.consumer, *times, earliest, latest)
+        yield result.CrashReceived(crash.consumer, *times, earliest, latest)
 
 
-def _traced(simulation: ReceiveSimulation) -> Iterator[ReceivedMessage]:
-    for message in simulation.messages:
-        known = message.received != UNKNOWN
-        yield ReceivedMessage(
-            message=message.number,
-            broker_name=message.broker.name,
-            queue_id=message.queue,
-            stored_ms=milliseconds(message.stored),
-            received_ms=_known_ms(message.received),
-            wait_ms=milliseconds(message.received - message.stored) if known else None,
-            consumer=message.consumer if known else None,
-            deliveries=message.deliveries,
-            done_ms=_known_ms(message.done),
-        )
+def _traced(message: Message) -> result.ReceivedMessage:
+    return result.ReceivedMessage(
+        message=message.number,
+        broker_name=message.broker.name,
+        queue_id=message.queue,
+        stored_ms=milliseconds(message.stored),
+        received_ms=milliseconds_if_known(message.received),
+        wait_ms=milliseconds_if_known(message.wait),
+        consumer=message.consumer,
+        deliveries=message.deliveries,
+        done_ms=milliseconds_if_known(message.done),
+    )
 
 
-def _simulated(simulation: ReceiveSimulation) -> SimulatedReceivers:
+def _simulated(simulation: ReceiveSimulation) -> result.SimulatedReceivers:
     scenario = simulation.scenario
     rates = {broker.name: Fraction() for broker in simulation.brokers if scenario.rates}
     for rate in scenario.rates:
         rates[rate.broker_name] += rate.per_second
-    same = "client", "broker_version", "consumers", "loops", "batch", "fifo", "messages", "seed"
-    return SimulatedReceivers(
+    same = [*("client", "broker_version", "consumers", "loops", "batch", "fifo", "messages", "seed")]
+    same += ["priority_factor", "priority_retry_percent"]
+    return result.SimulatedReceivers(
         **{name: getattr(scenario, name) for name in same},
-        priority_factor=scenario.priority_factor,
-        priority_retry_percent=scenario.priority_retry_percent,
         rules=rules.rules_followed(scenario),
         await_ms=milliseconds(rules.awaited_us(scenario)),
         invisible_ms=milliseconds(rules.invisible_us(scenario)),
@@ -340,23 +315,23 @@ def _simulated(simulation: ReceiveSimulation) -> SimulatedReceivers:
     )
 
 
-def _queue_waits(simulation: ReceiveSimulation) -> Iterator[QueueWaits]:
-    waits: dict[tuple[str, int], list[int]] = {}
+def _queue_waits(simulation: ReceiveSimulation) -> Iterator[result.QueueWaits]:
+    waits: dict[tuple[str, int], list[int]] = {(each.broker_name, each.queue_id): [] for each in simulation.queues}
     for message in simulation.messages:
-        if message.received != UNKNOWN:
-            waits.setdefault((message.broker.name, message.queue), []).append(message.received - message.stored)
-    for place in ((queue.broker_name, queue.queue_id) for queue in simulation.queues):
-        times = wait_times(waits.get(place, ()))
+        if message.wait is not None:
+            waits[message.broker.name, message.queue].append(message.wait)
+    for place, own in waits.items():
+        times = wait_times(own)
         found = (0, None, None, None) if times is None else (times.messages, times.mean_ms, times.p95_ms, times.max_ms)
-        yield QueueWaits(*place, *found)
+        yield result.QueueWaits(*place, *found)
 
 
-def closed_forms(queues: Sequence[int], scenario: ReceiveScenario) -> ClosedForms:
+def closed_forms(queues: Sequence[int], scenario: ReceiveScenario) -> result.ClosedForms:
     receive_us, loops = rules.longest_receive_us(scenario), scenario.loops
     if scenario.client != "simple":
         trip_ms = milliseconds(scenario.round_trip_us)
-        return ClosedForms(milliseconds(receive_us), None, wait_ms=trip_ms, unpolled_ms=trip_ms, always_polled=1)
-    return ClosedForms(
+        return result.ClosedForms(milliseconds(receive_us), None, wait_ms=trip_ms, unpolled_ms=trip_ms, always_polled=1)
+    return result.ClosedForms(
         receive_ms=milliseconds(receive_us),
         cycle_ms=milliseconds(-(-sum(queues) // loops) * receive_us),
         wait_ms=milliseconds(rules.rare_wait_us(queues, loops, receive_us)),
@@ -372,12 +347,12 @@ def receive_findings(scenario: ReceiveScenario, read_queues: list[int]) -> Itera
         text = f"the Proxy lets a receive wait {await_us // SECOND_US} s, {limit} that its settings allow"
         yield Finding("await-limited", f"await duration of {scenario.await_us / SECOND_US:g} s: {text}")
     if scenario.client == "pop" and rules.invisible_us(scenario) != scenario.invisible_us:
-        text = f"POP clients take {rules.RENEWED_US // SECOND_US} s for what is not between 5 s and 5 minutes"
+        text = f"POP clients use {rules.RENEWED_US // SECOND_US} s instead of a value outside 5 s to 5 minutes"
         yield Finding("invisible-limited", f"popInvisibleTime of {scenario.invisible_us / SECOND_US:g} s: {text}")
     if simple and scenario.batch * scenario.consume_us > scenario.invisible_us:
         batch, each = counted(scenario.batch, "message"), f"{scenario.consume_us / SECOND_US:g} s each"
         text = f"a full receive of {batch} at {each} takes longer than the invisible duration"
-        yield Finding("longer-than-invisible", f"{text}: messages are redelivered while they are consumed")
+        yield Finding("longer-than-invisible", f"{text}: messages are redelivered while they are processed")
     most, last = max(read_queues), rules.RANDOM_QUEUES - 1
     if most > rules.RANDOM_QUEUES:
         begin = f"one of queues 0 to {last} and go up"
@@ -387,13 +362,13 @@ def receive_findings(scenario: ReceiveScenario, read_queues: list[int]) -> Itera
         yield Finding("queues-beyond-100", text, severity=INFO)
 
 
-def ended_findings(report: ReceiveReport) -> Iterator[Finding]:
+def ended_findings(report: result.ReceiveReport) -> Iterator[Finding]:
     if report.totals.further >= MOST_FURTHER:
-        text = f"arrivals end {MOST_FURTHER:,} messages after the measured ones, before all of these are received"
+        text = f"no load after {MOST_FURTHER:,} further messages, although measured messages still wait"
         yield Finding("arrivals-ended", f"{text}: the last of them wait as in an idle system")
 
 
-_TIMES, _TOTALS = figures_of(WaitTimes), declared(ReceiveTotals)
+_TIMES, _TOTALS = figures_of(result.WaitTimes), declared(result.ReceiveTotals)
 _WAITS = tuple(f"wait-{name}" for name in _TIMES)
 RECEIVE_FIGURES = Figures(
     names=(*_WAITS, *(f"back-{name}" for name in _TIMES), *_TOTALS.names, "unpolled-ms", "receives-needed"),
@@ -404,7 +379,7 @@ RECEIVE_FIGURES = Figures(
 many trials, the figures of waits are those of all their messages together."""
 
 
-def try_on_receive(condition: Condition, report: ReceiveReport) -> TriedCondition:
+def try_on_receive(condition: Condition, report: result.ReceiveReport) -> TriedCondition:
     name, subject, brokers = condition.name, condition.subject, report.brokers
     if subject is not None:
         brokers = tuple(broker for broker in brokers if broker.broker_name == subject)
@@ -420,9 +395,9 @@ def try_on_receive(condition: Condition, report: ReceiveReport) -> TriedConditio
         return condition.judge(report.totals)
     if name == "receives-needed":
         if report.target is None:
-            raise UsageError(f"--fail-on {condition.text!r}: for which wait?", hint="name it with --target-wait TIME")
+            raise UsageError(f"--fail-on {condition.text!r}: it needs --target-wait", hint="pass --target-wait TIME")
         if report.target.receives is None:
-            return TriedCondition(condition.text, None, condition.compare(math.inf, condition.limit))
+            return condition.try_on_endless()
         return condition.try_on(report.target.receives)
     which, _, time = name.partition("-")
     if which == "back":  # messages that are never redelivered come back after no time
@@ -439,8 +414,8 @@ _IN_A_ROW = 4  # numbers that must be enough, of which the answer is the first
 
 def receives_within(
     route: TopicRouteData, scenario: ReceiveScenario, target_us: int, progress: Progress | None = None
-) -> TargetWait:
-    """How many receives in parallel keep waits within a time (raises as `simulate_receive` does).
+) -> result.TargetWait:
+    """The number of parallel receives that keep waits within a time (raises as `simulate_receive` does).
 
     A PushConsumer and a POP client have exactly one receive at each broker. The scenario's number of loops does not
     count; `progress` is called with each number tried.
@@ -452,35 +427,31 @@ def receives_within(
     target_ms = milliseconds(target_us)
     if scenario.rare and not scenario.failures and not scenario.crashes:
         longest = scenario.round_trip_us if not simple else rare and rules.rare_wait_us(counts, rare, receive_us)
-        return TargetWait(target_ms, rare, rare, simulated=False, trials=0, max_ms=milliseconds_if_known(longest))
-
+        max_ms = milliseconds_if_known(longest)
+        return result.TargetWait(target_ms, rare, rare, simulated=False, trials=0, max_ms=max_ms)
     longest_us = cache(partial(_longest_us, route, scenario, target_us))
-
-    def keeps(loops: int, messages: int, trials: int) -> bool:
-        longest = longest_us(loops, messages, trials)
-        return longest is not None and longest <= target_us
 
     def seems_enough(loops: int) -> bool:
         if progress is not None:
             progress(loops)
-        return keeps(loops, _FIRST_MESSAGES, 1)
+        return longest_us(loops, _FIRST_MESSAGES, 1) <= target_us
 
     most = MOST_LOOPS if simple else 1
     found = _least(seems_enough, most)
     while found is not None:
         row = range(min(found + _IN_A_ROW - 1, most), found - 1, -1)
-        too_few = next((loops for loops in row if not keeps(loops, _MOST_MESSAGES, _TRIALS)), None)
+        too_few = next((loops for loops in row if longest_us(loops, _MOST_MESSAGES, _TRIALS) > target_us), None)
         if too_few is None:
             break
         found = too_few + 1 if too_few < most else None
-    max_ms = None if found is None else milliseconds_if_known(longest_us(found, _MOST_MESSAGES, _TRIALS))
-    return TargetWait(target_ms, found, rare, simulated=True, trials=_TRIALS, max_ms=max_ms)
+    max_ms = None if found is None else milliseconds(longest_us(found, _MOST_MESSAGES, _TRIALS))
+    return result.TargetWait(target_ms, found, rare, simulated=True, trials=_TRIALS, max_ms=max_ms)
 
 
 def _longest_us(
     route: TopicRouteData, scenario: ReceiveScenario, target_us: int, loops: int, messages: int, trials: int
-) -> int | None:
-    """The longest wait of trials, up to the first beyond the target; None if some message is not received."""
+) -> int:
+    """The longest wait of trials, up to the first beyond the target; NEVER if some message is not received."""
     scenario = replace(scenario, loops=loops)
     if not scenario.failures and not scenario.crashes:
         scenario = replace(scenario, messages=min(scenario.messages or messages, messages))
@@ -490,8 +461,8 @@ def _longest_us(
         longest = max(longest, simulation.longest_wait)
         if longest > target_us:
             break
-        if any(message.received == UNKNOWN for message in simulation.messages):
-            return None
+        if any(message.received is None for message in simulation.messages):
+            return NEVER
     return longest
 
 

@@ -1,4 +1,8 @@
-"""Consumers that receive, the way of their requests and answers, and the fate of messages.
+"""Consumers that receive, their requests and the brokers' answers, and the fate of messages.
+
+`Broker` mirrors `PopMessageProcessor.processRequest` and `.popMsgFromTopic`, `PopLongPollingService` and, in order,
+`ConsumerOrderInfoManager`, by the scenario's broker version. The Proxy and POP clients with the default
+`popShareQueueNum` request queue −1, which means any queue.
 
 Rules of this file:
 - Every request takes half a round trip there and half back.
@@ -18,25 +22,283 @@ Rules of this file:
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from heapq import heapify, heapreplace
 from math import log
 
+from msgspec import Struct, field
+
 from rmqlb.engine.kernel import Clock, Draws, last_tick, stream_key
 from rmqlb.engine.simulate_receive import rules
-from rmqlb.engine.simulate_receive.broker import NEVER, UNKNOWN, Broker, Consumer, Message, Outage, Receive
+from rmqlb.engine.simulate_receive.revive import IDLE_US, ReviveService, TimerWheel
 from rmqlb.model.limits import LONGEST_US
 from rmqlb.model.message_queue import MessageQueue, sort_key
+from rmqlb.model.send_scenario import Failure
 from rmqlb.model.simulate_receive import ReceiveScenario
 
 MOST_FURTHER = 100_000  # messages that arrive after the measured ones, at the most
-_ARRIVALS, _CONSUMER, _PROXY = 0, 2, 3
+NEVER = 1 << 62
+_ARRIVALS, _BROKER, _CONSUMER, _PROXY = range(4)  # the kinds of random numbers
 _PLACES = 1 << 32
 _REPORTED_EVERY = 1000
 _JAVA_INT = (1 << 31) - 1
 _FINE = 1 << 53
 _HEARTBEATS = 1 << 20  # the place of a consumer's heartbeats among the random numbers of consumers
+
+
+class Message(Struct, eq=False):
+    """A message; messages with number 0 came after the measured ones and count nowhere."""
+
+    number: int
+    broker: Broker
+    queue: int
+    stored: int
+    deliveries: int = 0
+    received: int | None = None  # by a client, for the first time
+    consumer: int | None = None  # number of that client
+    done: int | None = None  # time of its acknowledgement
+    outage: Outage | None = None  # the failure during which the message was on its broker
+    had: Consumer | None = None  # the dead consumer from which the message has to come back
+
+    @property
+    def wait(self) -> int | None:
+        return None if self.received is None else self.received - self.stored
+
+
+class Consumer(Struct, eq=False):
+    number: int
+    dies_at: int
+    turn: int  # of a SimpleConsumer: counts its receives, from a random number
+    brokers: Sequence[Broker]  # of a SimpleConsumer: by queue, in the order of its rotation
+    unacknowledged: int = 0  # messages at its death
+    again: list[int] = field(default_factory=list)  # the times from its death to their next receive
+
+    def dead(self, at: int) -> bool:
+        return self.dies_at <= at
+
+
+class Receive(Struct, eq=False):
+    consumer: Consumer
+    loop: int
+    broker: Broker
+    started: int
+    waiting: bool = False  # at its broker
+    orphan: bool = False  # its consumer has died while it waited
+
+
+class Outage:
+    """A broker's failure, in microseconds, and its effect."""
+
+    def __init__(self, failure: Failure) -> None:
+        self.failure, self.begin = failure, failure.start.us or 0
+        self.end = NEVER if failure.end is None or failure.end.us is None else failure.end.us
+        self.dropped = NEVER if failure.notices_us is None else self.begin + failure.notices_us
+        self.silent = failure.reaction.kind == "timeout"
+        self.failed = 0
+        self.last_failed: int | None = None
+        self.longest_wait: int | None = None
+        self.received_again: int | None = None
+
+
+class Broker:
+    def __init__(
+        self, simulation: ReceiveSimulation, name: str, place: int, queues: int, outages: Sequence[Outage]
+    ) -> None:
+        self.name, self.outages = name, outages
+        self.queues: list[deque[Message]] = [deque() for _ in range(queues)]
+        self.retry: deque[Message] = deque()
+        self.blocked: dict[int, int] = {}  # in order: queue → messages of it that are not acknowledged
+        self.receives = self.empty = self.failed = 0
+        self.waits: list[int] = []  # of messages received first
+        self.open = 0  # messages stored here that are neither acknowledged nor dead letters
+        self.gone = False  # fails for good
+        self.unpolled_us = 0
+        self._unpolled_since: int | None = 0  # None while a receive waits here, or the broker fails
+        self._waiting: deque[Receive] = deque()  # in the order in which they are over; some do not wait any more
+        self._alive = 0  # receives of living clients that wait
+        self._pending = 0  # messages in queues
+        self._simulation, self._clock, self._scenario = simulation, simulation.clock, simulation.scenario
+        self._rules = rules.broker_rules(self._scenario.broker_version)
+        self._awaited_us = rules.awaited_us(self._scenario)
+        self._numbers = simulation.draws(_BROKER, place)
+        below = self._numbers.below
+        self._scan_phase, self._lock_phase = below(rules.SCAN_US), below(rules.LOCK_TICK_US)
+        self._services: list[ReviveService] = []
+        if rules.may_come_back(self._scenario):
+            timer = TimerWheel(below(rules.TIMER_SECOND_US), below(rules.TIMER_CHECK_US))
+            for _ in range(rules.REVIVE_QUEUES):
+                self._services.append(ReviveService(self._clock, timer, below(IDLE_US), self._revive))
+        self._checkpoints = 0
+
+    def outage(self, now: int) -> Outage | None:
+        """The failure at that time; if several overlap, the last to begin."""
+        return next((each for each in reversed(self.outages) if each.begin <= now < each.end), None)
+
+    def back_at(self, now: int) -> int:
+        while now < NEVER and (outage := self.outage(now)) is not None:
+            now = outage.end
+        return now
+
+    def registered(self, at: int) -> bool:
+        """Whether the NameServer had the broker just before that time; at the start it had all."""
+        return at <= 0 or not any(each.dropped < at <= each.end and each.dropped < each.end for each in self.outages)
+
+    def fail(self, outage: Outage) -> None:
+        for queue in (*self.queues, self.retry):
+            for message in queue:
+                message.outage = outage
+        waiting = [receive for receive in self._waiting if receive.waiting]
+        self._waiting.clear()
+        for receive in waiting:
+            self._leave(receive)
+        for receive in waiting:
+            self._simulation.meet_outage(receive)
+        self._polled()
+        self.gone |= self.back_at(self._clock.now) >= NEVER
+
+    def recover(self) -> None:
+        if self.outage(self._clock.now) is None:
+            self._unpolled_since = self._clock.now
+
+    def _at(self, when: int, action: Callable[..., None], *arguments: object) -> None:
+        when = self.back_at(max(when, self._clock.now))
+        if when < NEVER:
+            self._clock.call(when - self._clock.now, action, *arguments)
+
+    def arrive(self, receive: Receive) -> None:
+        now = self._clock.now
+        if self.outage(now) is not None:
+            self._simulation.meet_outage(receive)
+            return
+        if receive.consumer.dead(now):
+            return
+        self._polled()
+        self._alive += 1
+        found = self._pop()
+        if found:
+            self._leave(receive)
+            self._simulation.answer(receive, found)
+            self.notify()
+            return
+        receive.waiting = True
+        self._waiting.append(receive)
+        self._clock.call(rules.over_at(now, self._awaited_us, self._scan_phase) - now, self._over, receive)
+
+    def notify(self) -> None:
+        """Wake waiting receives, the first one first, while there are messages (`notifyMessageArriving`)."""
+        while self._waiting and self._has_some():
+            receive = self._waiting.popleft()
+            if receive.waiting:
+                found = self._pop()
+                self._leave(receive)
+                self._simulation.answer(receive, found)
+
+    def client_died(self) -> None:
+        """End receives of dead remoting clients, whose connections are closed; the Proxy's go on waiting."""
+        for receive in self._waiting:
+            if receive.waiting and not receive.orphan and receive.consumer.dead(self._clock.now):
+                self._leave(receive)
+                receive.orphan, receive.waiting = True, self._scenario.client != "pop"
+
+    def _over(self, receive: Receive) -> None:
+        """End a receive (`PopLongPollingService.run`); it takes messages that came back without waking it."""
+        if not receive.waiting:
+            return
+        found = self._pop() if self._has_some() else []
+        self._leave(receive)
+        while self._waiting and not self._waiting[0].waiting:
+            self._waiting.popleft()
+        if receive.orphan and not found:
+            return
+        self.empty += not found
+        self._simulation.answer(receive, found)
+
+    def _polled(self) -> None:
+        if self._unpolled_since is not None:
+            self.unpolled_us = max(self.unpolled_us, self._clock.now - self._unpolled_since)
+            self._unpolled_since = None
+
+    def _leave(self, receive: Receive) -> None:
+        receive.waiting = False
+        self._alive -= not receive.orphan
+        if not receive.orphan and not self._alive:
+            self._unpolled_since = self._clock.now
+
+    def store(self, message: Message) -> None:
+        self.queues[message.queue].append(message)
+        self._pending += 1
+        self.notify()
+
+    def come_back(self, messages: list[Message], visible_at: int) -> None:
+        if not self._scenario.fifo:
+            self._record(visible_at, tuple(messages))
+            return
+        by_queue: dict[int, list[Message]] = {}
+        for message in messages:
+            by_queue.setdefault(message.queue, []).append(message)
+        for queue, own in by_queue.items():
+            self._at(rules.free_at(visible_at, self._lock_phase), self._free, queue, own)
+
+    def checkpoint(self, visible_at: int) -> None:
+        if self._services and not self._scenario.fifo:
+            self._record(visible_at, ())
+
+    def acknowledged(self, queue: int, messages: int = 1) -> None:
+        """In order, the last message that is done frees its queue (`AckMessageProcessor.ackOrderly`)."""
+        self.blocked[queue] -= messages
+        if not self.blocked[queue]:
+            del self.blocked[queue]
+            self.notify()
+
+    def _record(self, visible_at: int, messages: tuple[Message, ...]) -> None:
+        self._checkpoints += 1
+        service = self._services[self._checkpoints % rules.REVIVE_QUEUES]
+        service.checkpoint(visible_at, messages, acknowledged=not messages)
+
+    def _revive(self, messages: tuple[Message, ...]) -> None:
+        self._at(self._clock.now, self._retry, messages)
+
+    def _retry(self, messages: tuple[Message, ...]) -> None:
+        self.retry.extend(messages)
+        if self._rules.retry_wakes:
+            self.notify()
+
+    def _free(self, queue: int, messages: list[Message]) -> None:
+        self.queues[queue].extendleft(reversed(messages))
+        self._pending += len(messages)
+        self.acknowledged(queue, len(messages))
+
+    def _has_some(self) -> bool:
+        if self.retry:
+            return True
+        if not self.blocked:
+            return self._pending > 0
+        return any(queue and place not in self.blocked for place, queue in enumerate(self.queues))
+
+    def _pop(self) -> list[Message]:
+        """One request's messages (`processRequest`): the retry topic first or last, queues from a random one on."""
+        number = self._numbers.below(rules.RANDOM_QUEUES)
+        found: list[Message] = []
+        if not self._pending and not self.retry:
+            return found
+        retry_first, places = self._rules.order(number, len(self.queues), self._scenario)
+        if retry_first:
+            self._move(self.retry, found)
+        for place in places:
+            if place not in self.blocked and (moved := self._move(self.queues[place], found)):
+                self._pending -= moved
+                if self._scenario.fifo:
+                    self.blocked[place] = moved
+        self._move(self.retry, found)
+        for message in found:
+            message.deliveries += 1
+        return found
+
+    def _move(self, queue: deque[Message], found: list[Message]) -> int:
+        number = min(len(queue), self._scenario.batch - len(found))
+        found.extend(queue.popleft() for _ in range(number))
+        return number
 
 
 class ReceiveSimulation:
@@ -53,8 +315,8 @@ class ReceiveSimulation:
             failing.setdefault(outage.failure.broker_name, []).append(outage)
         counts = enumerate(Counter(queue.broker_name for queue in queues).items())
         self.brokers = [Broker(self, name, at, number, failing.get(name, ())) for at, (name, number) in counts]
-        by_name = {broker.name: broker for broker in self.brokers}
-        self._broker_of = [by_name[queue.broker_name] for queue in queues]
+        self._by_name = {broker.name: broker for broker in self.brokers}
+        self._broker_of = [self._by_name[queue.broker_name] for queue in queues]
         self._proxy, simple = _Proxy(self), scenario.client == "simple"
         self._one_by_one = simple or scenario.fifo  # the application consumes the messages of a receive in turn
         self._assigned = self._broker_of if scenario.fifo else self.brokers
@@ -74,9 +336,8 @@ class ReceiveSimulation:
 
     def run(self, progress: Callable[[int], None] | None = None, until_wait_us: int = NEVER) -> None:
         """Simulate until everything is over, or a message has waited longer; `progress` gets numbers of messages."""
-        by_name = {broker.name: broker for broker in self.brokers}
         for name in dict.fromkeys(failure.broker_name for failure in self.scenario.failures):
-            broker = by_name[name]
+            broker = self._by_name[name]
             for outage in broker.outages:
                 self.clock.call(outage.begin, broker.fail, outage)
                 if outage.end < NEVER:
@@ -132,6 +393,7 @@ class ReceiveSimulation:
             self.clock.call(self._out_us, broker.arrive, receive)
 
     def meet_outage(self, receive: Receive) -> None:
+        """End a receive that arrives while its broker fails, or that waits when its broker begins to fail."""
         outage = receive.broker.outage(self.clock.now)
         if outage is not None and outage.silent:
             delay_us = receive.started + rules.silence_us(self.scenario) - self.clock.now
@@ -150,6 +412,7 @@ class ReceiveSimulation:
         self.clock.call(self._pause_us, self._receive, receive.consumer, receive.loop)
 
     def answer(self, receive: Receive, messages: list[Message]) -> None:
+        """Carry an answer back; without messages the receive's time is over."""
         popped_at = self.clock.now
         if not receive.consumer.dead(popped_at + self._back_us):
             self.clock.call(self._back_us, self._answered, receive, messages, popped_at)
@@ -172,17 +435,17 @@ class ReceiveSimulation:
     def _delivered(self, message: Message, consumer: int) -> None:
         now, broker = self.clock.now, message.broker
         for outage in broker.outages:
-            if now >= outage.end and outage.received_again == UNKNOWN:
+            if now >= outage.end and outage.received_again is None:
                 outage.received_again = now
         if not message.number:
             return
-        if message.received == UNKNOWN:
+        if message.received is None:
             message.received, message.consumer = now, consumer
             wait = now - message.stored
             broker.waits.append(wait)
             self.longest_wait = max(self.longest_wait, wait)
             if message.outage is not None:
-                message.outage.longest_wait = max(message.outage.longest_wait, wait)
+                message.outage.longest_wait = max(message.outage.longest_wait or 0, wait)
         else:
             self.back.append(now - message.received)
         if message.had is not None:
@@ -303,7 +566,7 @@ class ReceiveSimulation:
         """Whether a measured message is not received yet, at a broker that is not gone for good."""
         while self._unreceived < len(self.messages):
             message = self.messages[self._unreceived]
-            if message.received == UNKNOWN and not message.broker.gone:
+            if message.received is None and not message.broker.gone:
                 return True
             self._unreceived += 1
         return False

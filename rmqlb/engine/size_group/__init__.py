@@ -1,1 +1,1 @@
-"""How many consumers a group should have."""
+"""The size of a group: how many consumers it should have."""

@@ -120,14 +120,14 @@ def _check(question: SizeQuestion, settings: Settings) -> None:
     least, most = question.consumers
     for what, span in (("consumers", question.consumers), ("queues per broker", question.queues_per_broker)):
         if span is not None and span[0] > span[1]:
-            raise UsageError(f"{what} from {span[0]} to {span[1]}: there are none between")
+            raise UsageError(f"{what} from {span[0]} to {span[1]}: the range is empty")
     if question.limits.survive >= most:
         raise UsageError(f"survive {question.limits.survive} of at most {most} consumers: no consumer would be left")
     _check_work(question)
     number = (most + 1 - least) * len(_numbers(question)) * len(question.strategies)
     if number > MOST_SIZES:
-        hint = "ask for fewer consumers, fewer numbers of queues, or fewer strategies"
-        raise UsageError(f"{number} sizes to look at, and at most {MOST_SIZES} are", hint=hint, code="too-many-sizes")
+        hint = "try fewer consumer counts, queue counts or strategies"
+        raise UsageError(f"{number} sizes to try, but the limit is {MOST_SIZES}", hint=hint, code="too-many-sizes")
     if not question.strategies:
         raise UsageError("no strategy is named")
     for strategy in question.strategies:
@@ -135,19 +135,19 @@ def _check(question: SizeQuestion, settings: Settings) -> None:
         must_have(strategy, (sdk_named(question.sdk).sdk,))
         missing = unset_options(strategy, settings)
         if missing is not None:
-            raise UsageError(f"{missing[0]} cannot go without {missing[1]}")
+            raise UsageError(f"{missing[0]} needs {missing[1]}")
 
 
 def _check_work(question: SizeQuestion) -> None:
     limits, has_work = question.limits, bool(question.work or question.work_of_topics)
     if limits.max_utilisation is not None and not has_work:
-        raise UsageError("max_utilisation needs work: how long listeners consume what comes into each queue")
+        raise UsageError("max_utilisation needs work: the time that listeners need for the inflow of each queue")
     if (limits.outage_ms is None) != (limits.catch_up_ms is None):
         raise UsageError("outage_ms and catch_up_ms need each other")
     if (limits.outage_ms is not None or limits.drain_in_ms is not None) and not has_work:
-        raise UsageError("a time to catch up needs work: how long listeners consume what comes into each queue")
+        raise UsageError("a catch-up time needs work: the time that listeners need for the inflow of each queue")
     if limits.drain_in_ms is not None and question.work.keys() - question.lag.keys():
-        raise UsageError("drain_in_ms needs the present lag of each queue")
+        raise UsageError("drain_in_ms needs the current lag of each queue")
 
 
 def _numbers(question: SizeQuestion) -> Sequence[int | None]:
@@ -320,7 +320,7 @@ def _losses(candidate: _Candidate, consumers: int, limits: SizeLimits, seed: int
 
 
 def lost_consumers(consumers: int, number: int, seed: int) -> Iterator[tuple[int, ...]]:
-    """The places of consumers that are lost together: every choice, or of too many some, drawn."""
+    """The places of consumers that are lost together: every choice, or a random sample of too many."""
     if comb(consumers, number) <= MOST_LOSSES:
         yield from combinations(range(consumers), number)
         return
@@ -400,7 +400,7 @@ def _result_of(tried: _Candidate, points: Sequence[SizePoint], best: SizePoint) 
 
 
 def _rank(one: SizePoint, limits: SizeLimits) -> tuple[int, int, float, float, float, float, int]:
-    """Best first: all limits kept, failures only after a loss, without a loss, no queue left after a loss."""
+    """Sort key, best first: all limits kept, failures only after a loss, without a loss, no queue left after a loss."""
     if one.satisfied:
         return 0, 0, 0.0, 0.0, 0.0, 0.0, one.consumers
     imbalance = inf if one.imbalance is None else one.imbalance

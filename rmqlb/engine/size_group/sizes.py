@@ -77,7 +77,7 @@ class Layout(Struct, frozen=True, dict=True):
         return max((load.work for load in self.loads), default=0.0) if self.orderly else 0.0
 
     def backlogs(self, loads: Sequence[Load]) -> dict[TimeLimit, list[Load]]:
-        """The lag of queues in the cases that are asked for: after the outage, and now."""
+        """The lag of queues in the requested cases: after the outage, and now."""
         found: dict[TimeLimit, list[Load]] = {}
         if self.outage_s is not None:
             found["catch-up"] = [replace(load, lag=load.work * self.outage_s) for load in loads]
@@ -86,7 +86,7 @@ class Layout(Struct, frozen=True, dict=True):
         return found
 
     def drain_s(self, share: Sequence[Load]) -> float:
-        """The time after which a consumer has no lag in its queues any more; inf: never."""
+        """The time until a consumer has no lag in its queues; inf is never."""
         lag, work = sum(load.lag for load in share), sum(load.work for load in share)
         if lag == inf or (not self.orderly and self.batch == 1):
             return _or_never(gone_in(lag, work, self.threads))
@@ -96,11 +96,11 @@ class Layout(Struct, frozen=True, dict=True):
         return _or_never(backlog(flows, {"": Pool(self.threads, self.orderly)}).group.gone_s)
 
     def flow(self, load: Load, owners: tuple[str, ...]) -> Flow:
-        """In thread time: a message that comes alone takes a second."""
+        """The flow of a queue in thread time, in which a message that comes alone takes a second."""
         return Flow(load.work, 1.0, load.lag, owners, self.batch, load.ahead)
 
     def sized_backlogs(self, point: SizePoint, owners: Mapping[MessageQueue, Sequence[str]]) -> Iterator[SizedBacklog]:
-        """The queue whose lag goes last at this size, and the one that no number of consumers makes faster."""
+        """The queue whose lag ends last at this size, and the queue that no number of consumers makes faster."""
         times: dict[TimeLimit, float | None] = {"catch-up": point.catch_up_ms, "drain-in": point.drain_ms}
         pools = {owner: Pool(self.threads, self.orderly) for own in owners.values() for owner in own}
         for limit, of_queues in self.backlogs(self.loads).items():
@@ -125,7 +125,7 @@ class Layout(Struct, frozen=True, dict=True):
         unassigned: int = 0,
         duplicate_owners: int = 0,
     ) -> SizeFigures:
-        """`shares` are the queues of each consumer, at least of the busiest one."""
+        """The figures of these shares: the queues of each consumer, at least of the busiest one."""
         imbalance = most * consumers / owned if owned else None
         if not self.has_work:
             return SizeFigures(imbalance, idle, None, unassigned, duplicate_owners)
@@ -140,7 +140,7 @@ class Layout(Struct, frozen=True, dict=True):
 
 
 def _rounded(value: float) -> float:
-    """To nine digits: 0.7999999999 of sums means 0.8."""
+    """Round to nine digits, because sums give 0.7999999999 for 0.8."""
     return float(f"{value:.9g}")
 
 
@@ -321,13 +321,13 @@ def heirs_on_rings(id_sets: Sequence[Sequence[str]], queues: int, virtual_nodes:
     steps = max(consumers * virtual_nodes, consumers * queues, (losses + 1) * queues)
     if steps * len(id_sets) > _MOST_STEPS:
         sets = f"{len(id_sets)} sets of {consumers} client IDs with {virtual_nodes} entries each on the ring"
-        text = f"of CONSISTENT_HASH, {queues} queues and {losses} lost consumers are too many to look at"
-        hint = f"with --set id-sets={max(_MOST_STEPS // steps, 1)} they are not"
+        text = f"of CONSISTENT_HASH, {queues} queues and {losses} lost consumers are too many combinations to try"
+        hint = f"reduce them with --set id-sets={max(_MOST_STEPS // steps, 1)}"
         raise UsageError(f"{sets} {text}", hint=hint, code="ring-too-large")
 
     @cache
     def entries(trial: int) -> list[tuple[list[int], int, int]]:
-        """By consumer: its hashes, its place in reverse order of IDs, and its place in the set."""
+        """The ring entries of each consumer: hashes, its place in reverse order of IDs, and its place in the set."""
         order = {client_id: -place for place, client_id in enumerate(sort_client_ids(id_sets[trial]))}
         rings = (sorted(ring_hash(f"{each}-{number}") for number in range(virtual_nodes)) for each in id_sets[trial])
         return [([*ring, ring[0] + _RING], order[id_sets[trial][place]], place) for place, ring in enumerate(rings)]
@@ -357,11 +357,11 @@ def future_ids(strategy: str, settings: Settings, question: SizeQuestion, number
     names = names_inside(strategy, settings)
     config = settings.config if "CONFIG" in names and isinstance(settings.config, Mapping) else {}
     machines = sorted({host(client_id) for client_id in question.present})
-    looks = next((name for name in names if name in RULES and RULES[name].decides in ("machine", "name")), None)
-    if looks is not None and looks != "CONFIG" and not machines:
-        text = f"{looks} looks at the machines of consumers, and those of future ones are taken from the present ones"
+    placed = next((name for name in names if name in RULES and RULES[name].decides in ("machine", "name")), None)
+    if placed is not None and placed != "CONFIG" and not machines:
+        text = f"{placed} uses the machines of consumers; rmqlb takes those of future consumers from current ones"
         hint = "use a source that has the consumers of the group, or compare other strategies"
-        raise DataError(f"{text}: none is known", hint=hint, code="consumers-unknown")
+        raise DataError(f"{text}: no machine is known", hint=hint, code="consumers-unknown")
     first = sort_client_ids(question.present) if question.subscribed else []
     found = []
     for trial in range(question.trials):
@@ -369,7 +369,7 @@ def future_ids(strategy: str, settings: Settings, question: SizeQuestion, number
         known = [client_id for client_id in sort_client_ids(config) if client_id not in first]
         places = future_hosts(question)[len(first) + len(known) :] if question.limits.survive_host else ()
         shuffled = [known.pop(draws.below(len(known))) for _ in range(len(known))]
-        drawn = _random_ids(draws, machines if looks else (), number, places if looks else ())
+        drawn = _random_ids(draws, machines if placed else (), number, places if placed else ())
         found.append([*first, *shuffled, *drawn][:number])
     return found
 
@@ -382,8 +382,8 @@ def future_hosts(question: SizeQuestion) -> list[str]:
     """
     now = [host(client_id) for client_id in sort_client_ids(question.present)]
     if not now or not all("@" in client_id for client_id in question.present):
-        text = "the loss of a host: on which hosts the consumers run is unknown"
-        hint = "use a source that has the consumers of the group, or give the number that is lost: --survive K"
+        text = "the loss of a host: the hosts of the consumers are unknown"
+        hint = "use a source that has the consumers of the group, or pass the number of lost consumers with --survive K"
         raise DataError(text, hint=hint, code="consumers-unknown")
     turns = sorted(range(len(now)), key=lambda place: (now[:place].count(now[place]), place))
     one_round = now if question.subscribed else [now[place] for place in turns]

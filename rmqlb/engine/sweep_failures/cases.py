@@ -1,4 +1,4 @@
-"""What a cluster can lose, and every case of one failure or two at once, judged and counted for groups and topics.
+"""The possible losses of a cluster, and each case of one or two losses, judged for groups and topics.
 
 The processes and broker addresses of a group or topic are numbered, and a failure is their bit mask. Failures with
 equal masks have equal outcomes, so one of them is computed and the others are counted.
@@ -129,7 +129,7 @@ class Cluster(Struct, frozen=True):
         for rule in self.rules:
             for thing, where in self.hosts.items():
                 if rule.zone == zone and rule.matches(thing.name, where):
-                    return f"{rule.pattern} matches only what is in zone {self._zone(thing)} by an earlier pattern"
+                    return f"an earlier pattern puts all matches of {rule.pattern} into zone {self._zone(thing)}"
         return f"{named(patterns)} {'matches' if len(patterns) == 1 else 'match'} no consumer, broker or address"
 
 
@@ -147,14 +147,14 @@ def cluster_of(
     most: Counter[str] = Counter()
     for client_ids in groups:
         most |= Counter(client_ids)
-    hosts = {
-        Thing("process", client_id, number): host(client_id) if "@" in client_id else ""
-        for client_id in sort_client_ids(most)
-        for number in range(most[client_id])
-    }
+    hosts = {thing: host(thing.name) if "@" in thing.name else "" for thing in processes_of(most)}
     known = [*routes]
     zones = {each.broker_name: each.zone_name or "" for route in known for each in route.broker_datas}
     return Cluster(hosts | addresses_of(known), zones, rules)
+
+
+def processes_of(numbers: Mapping[str, int]) -> list[Thing]:
+    return [Thing("process", each, number) for each in sort_client_ids(numbers) for number in range(numbers[each])]
 
 
 def addresses_of(routes: Iterable[TopicRouteData]) -> dict[Thing, str]:
@@ -192,10 +192,6 @@ class Effect(Struct, frozen=True):
     brokers: tuple[str, ...] = ()  # without an address left
     masters: tuple[str, ...] = ()  # brokers whose master is lost and a slave is left
 
-    @property
-    def any(self) -> bool:
-        return bool(self.places or self.brokers or self.masters)
-
 
 Outcome = TypeVar("Outcome", GroupOutcome, TopicOutcome)
 
@@ -209,12 +205,7 @@ class Subject(ABC, Generic[Outcome]):
         self.client_ids: Sequence[str] = sort_client_ids(client_ids)
         self.outcomes: dict[Effect, Outcome] = {}
         self._effects: dict[int, Effect] = {}
-        times: Counter[str] = Counter()
-        things: list[Thing] = []
-        for client_id in self.client_ids:
-            things.append(Thing("process", client_id, times[client_id]))
-            times[client_id] += 1
-        things += addresses_of(routes)
+        things = [*processes_of(Counter(self.client_ids)), *addresses_of(routes)]
         self.bits = {thing: 1 << at for at, thing in enumerate(things)}
         self._brokers: dict[str, int] = {}  # name → bits of all its addresses
         for thing in things[len(self.client_ids) :]:
@@ -250,7 +241,7 @@ class TopicSubject(Subject[TopicOutcome]):
     def __init__(self, sighting: RouteSighting) -> None:
         route = sighting.route
         if sighting.others:
-            raise DataError("NameServers give different routes of it")
+            raise DataError("NameServers have different routes of the topic")
         if route.is_static:
             raise DataError("it is a static topic: its queues are logical and do not follow single brokers")
         super().__init__(route.topic, (), (route,))
@@ -373,7 +364,7 @@ class GroupSubject(Subject[GroupOutcome]):
         if limit.name in ("movedOnConsumerLoss", "movedOnBrokerLoss"):
             lost = bool(effect.places), bool(effect.brokers)
             if lost != ((True, False) if limit.name == "movedOnConsumerLoss" else (False, True)):
-                return Measured(apart="it is about other losses")
+                return Measured(apart="it covers other losses")
             return Measured(outcome.moved / outcome.queues if outcome.queues else 0.0)
         return measure_group(limit, self.group_after(effect))
 
@@ -555,13 +546,15 @@ def _broken(
     subject: AnySubject, effect: Effect, limits: Mapping[int, Limit], unknown: dict[int, str]
 ) -> dict[int, Bound]:
     found: dict[int, Bound] = {}
+    after_loss = effect != Effect()
     for number, limit in limits.items():
         measured = subject.measure(limit, effect)
         judged = verdict(limit, measured)
         if judged == FAILED and measured.value is not None:
             found[number] = measured.value
-        elif judged == INCOMPLETE and measured.missing is not None and not (limit.name == "imbalance" and effect.any):
-            unknown.setdefault(number, measured.missing)  # a failure that leaves no owner leaves no imbalance to judge
+        # A failure that leaves no owner leaves no imbalance to judge.
+        elif judged == INCOMPLETE and measured.missing is not None and not (after_loss and limit.name == "imbalance"):
+            unknown.setdefault(number, measured.missing)
     return found
 
 

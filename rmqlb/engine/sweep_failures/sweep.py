@@ -13,16 +13,15 @@ from msgspec import Struct
 
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.assignment.consumers import is_orderly
-from rmqlb.engine.check import Measured, judgement, waive
 from rmqlb.engine.conditions import Condition, Figures, declared
 from rmqlb.engine.group import Given, Group, assumption, gaps
 from rmqlb.engine.kernel import in_processes
-from rmqlb.engine.rebalance.reported_clients import consumer_types
+from rmqlb.engine.rebalance.profile import consumer_types
 from rmqlb.engine.sweep_failures import cases
 from rmqlb.engine.sweep_failures.cases import AnySubject, Cases, Failure, GroupSubject, TopicSubject, ZoneRule
 from rmqlb.errors import DataError, RmqlbError, UsageError
 from rmqlb.model import sweep_failures as result
-from rmqlb.model.policy import FAILED, GROUP, TOPIC, About, Bound, Limit, Policy, Rule, WaivedLimit
+from rmqlb.model.policy import GROUP, TOPIC, About, Bound, Policy, Rule
 from rmqlb.model.result import (
     INFO,
     SEVERITIES,
@@ -75,11 +74,12 @@ def sweep_snapshot(
     judged = [Judged(subject, cases, failures, len(failures) if request.at_once > 1 else 0) for subject, cases in pairs]
     counts = cases.count_cases(len(failures), [each.cases for each in judged], request.at_once)
     found = [one for each in judged for one in each.counterexamples(request)]
-    kept = _not_waived(found, policy, today)
+    valid = [waiver for waiver in policy.waivers if waiver.until >= today]
+    kept = [one for one in found if not any(w.fits(one.rule, one.about, one.name, one.limit) for w in valid)]
     for group in groups:
         for topic in group.static_topics[:1]:
             why = f"topic {topic} is a static topic, whose queues do not follow brokers"
-            unjudged.append(result.Unjudged(GROUP, group.name, None, f"{why}: only losses of its consumers were tried"))
+            unjudged.append(result.Unjudged(GROUP, group.name, None, f"{why}: only losses of consumers were tried"))
     for each in judged:
         subject, own = each.subject, each.cases
         for at, why in own.unknown.items():
@@ -87,10 +87,10 @@ def sweep_snapshot(
         if own.untried:
             tried, untried = len(own.classes), len(own.untried)
             text = f"group {subject.name}: searched {tried:,} of {tried + untried:,} different cases: all single losses"
-            more = "and the pairs that take most brokers first; a pair that was not tried may break a limit"
+            more = "and the pairs with the most brokers; an untried pair may break a limit"
             findings.append(Finding("searched-in-part", f"{text}, {more}", subject.name))
     if outside := cluster.outside_zones(failures):
-        text = f"in no zone: {outside}; they are lost with their host, not with a zone"
+        text = f"in no zone: {outside}; they fail with their host, not with a zone"
         findings.append(Finding("in-no-zone", text, severity=INFO))
     worst_groups = [each.worst_group(each.subject) for each in judged if isinstance(each.subject, GroupSubject)]
     worst_topics = [each.worst_topic() for each in judged if isinstance(each.subject, TopicSubject)]
@@ -147,9 +147,9 @@ def _zone_findings(cluster: cases.Cluster, request: SweepRequest) -> Iterator[Fi
     is_wrong = not request.in_part or len(empty) == len({rule.zone for rule in request.zones})
     for zone, why in empty.items():
         if is_wrong:
-            hint = "write GLOB=ZONE or 10.1.0.0/16=ZONE; of several patterns the first that matches counts"
+            hint = "write GLOB=ZONE or 10.1.0.0/16=ZONE; if several patterns match, the first counts"
             raise UsageError(f"zone {zone}: {why}", hint=hint, code="unknown-zone")
-        text = f"zone {zone} has nothing of the groups and topics looked at: {why}"
+        text = f"zone {zone} has nothing of the selected groups and topics: {why}"
         yield Finding("empty-zone", text, severity=INFO)
 
 
@@ -165,7 +165,7 @@ def _judged(
     for subject in subjects:
         number = len(cases.touching(subject, takers))
         if request.at_once > 1 and comb(number, 2) > MOST_PAIRS:
-            text = f"{number} losses take something of it, and at most {MOST_PAIRS} pairs are tried"
+            text = f"{number} losses affect it, but rmqlb tries at most {MOST_PAIRS} pairs"
             hint = "try single losses with --losses 1, or fewer kinds with --lose"
             raise UsageError(f"{subject.about} {subject.name}: {text}", hint=hint, code="too-many-cases")
     # Other processes do not write to the terminal.
@@ -235,7 +235,7 @@ class Judged(Struct, frozen=True):
         return self.subject.outcome(self.subject.effect(mask))
 
     def _outcomes(self) -> list[tuple[Any, tuple[result.Loss, ...]]]:
-        """Outcome and losses, without a loss first, then by number of losses."""
+        """Outcomes with their losses: without a loss first, then by number of losses."""
         masks = sorted(self.cases.classes, key=lambda mask: len(self.cases.classes[mask].first))
         losses = ((self._outcome(mask), self._losses(mask)) for mask in masks)
         return [(self.subject.outcome(cases.Effect()), ()), *losses]
@@ -276,16 +276,8 @@ class Judged(Struct, frozen=True):
         )
 
 
-def _not_waived(found: Sequence[result.Counterexample], policy: Policy, today: date) -> list[result.Counterexample]:
-    rules = {rule.name: rule for rule in policy.rules}
-    limits = ((each, Limit(each.limit, each.bound)) for each in found)
-    failed = [judgement(rules[of.rule], of.name, limit, FAILED, Measured(of.value)) for of, limit in limits]
-    judged, _ = waive(failed, policy.waivers, today)
-    return [one for one, limit in zip(found, judged, strict=True) if not isinstance(limit, WaivedLimit)]
-
-
 def _badness(one: result.Counterexample) -> tuple[object, ...]:
-    """Worst first: by severity, stopped messages, fewer losses, distance from the limit."""
+    """Sort key, worst first: severity, stopped messages, fewer losses, distance from the limit."""
     grave = _STOPS_MESSAGES.index(one.limit) if one.limit in _STOPS_MESSAGES else len(_STOPS_MESSAGES)
     beyond = float(len(one.value)) if isinstance(one.value, tuple) else 0.0
     if isinstance(one.value, int | float) and isinstance(one.bound, int | float):
@@ -295,7 +287,7 @@ def _badness(one: result.Counterexample) -> tuple[object, ...]:
 
 
 def _group_badness(worst: result.GroupWorst) -> tuple[object, ...]:
-    """Worst first: by cases that break a limit, unassigned queues, imbalance."""
+    """Sort key, worst first: cases that break a limit, unassigned queues, imbalance."""
     figures = (worst.unassigned, worst.imbalance)
     return -worst.broken, *(0 if each is None else -each.value for each in figures), worst.group
 
@@ -378,7 +370,7 @@ def try_on_sweep(condition: Condition, sweep: result.FailureSweep) -> TriedCondi
     groups = [each for each in sweep.groups if condition.subject in (None, each.group)]
     if condition.subject is not None and not groups:
         hint = suggestion("groups", condition.subject, [each.group for each in sweep.groups])
-        problem = f"{condition.subject} is not among the groups looked at"
+        problem = f"{condition.subject} is not one of the selected groups"
         raise UsageError(f"--fail-on {condition.text!r}: {problem}", hint=hint)
     field, _ = figures_of(result.GroupWorst)[condition.name]
     found = [(getattr(each, field), each.queues) for each in groups]

@@ -7,7 +7,6 @@ except `Markup`, which only this file makes, with its values escaped.
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
@@ -38,6 +37,7 @@ from rmqlb.pipeline.report.figures import (
 )
 from rmqlb.pipeline.tables import TABLES, columns, name
 from rmqlb.pipeline.warehouse import Warehouse, short
+from rmqlb.sources.atomic_file import new_file
 from rmqlb.version import __version__
 from rmqlb.views.formats.text import clip, fit_for_xml
 
@@ -271,7 +271,7 @@ def write(spark: SparkSession, warehouse: Warehouse, to: Path, policy: Policy | 
     window = sorted(markers)[-WINDOW:]
     if not window:
         problem = f"{warehouse.place} has no complete night to report on"
-        raise DataError(problem, hint="make one first: rmqlb pipeline run", code="table-not-found")
+        raise DataError(problem, hint="run rmqlb pipeline run first", code="table-not-found")
     thresholds = thresholds_of(policy, len(window) - 1)
     made_from = short(__version__, warehouse.place, thresholds, [(day, markers[day]) for day in window])
     stored = _stored(to)
@@ -299,23 +299,18 @@ def _stored(to: Path) -> _Stored | None:
 
 def _write(to: Path, pages: Mapping[str, str], verdict: FleetVerdict, made_from: str, stored: _Stored | None) -> None:
     """Replace each file as a whole, `verdict.json` last: after an interruption the next run writes again."""
-    body = msgspec.json.format(msgspec.json.encode(_Stored(made_from, verdict)), indent=2).decode()
+    stored_now = msgspec.json.format(msgspec.json.encode(_Stored(made_from, verdict)), indent=2).decode()
     try:
         to.mkdir(parents=True, exist_ok=True)
         if (to / _INDEX).exists() and not (to / _VERDICT).exists():
-            raise UsageError(f"--to {to}: its index.html is no report of rmqlb", hint="name another folder")
-        for file, text in {**pages, _VERDICT: f"{body}\n"}.items():
-            _replace(to / file, text.encode("utf-8", "replace"))
+            raise UsageError(f"--to {to}: its index.html is not a report of rmqlb", hint="name another folder")
+        for file, text in {**pages, _VERDICT: f"{stored_now}\n"}.items():
+            body = text.encode("utf-8", "replace")
+            if not (to / file).exists() or (to / file).read_bytes() != body:
+                with new_file(str(to / file)) as page:
+                    page.write(body)
         for one in stored.verdict.clusters if stored else ():
             if one.page not in pages:
                 (to / one.page).unlink(missing_ok=True)
     except OSError as error:
         raise UsageError(f"--to {to}: {error.strerror or error}", code="cannot-write") from None
-
-
-def _replace(path: Path, body: bytes) -> None:
-    if path.exists() and path.read_bytes() == body:
-        return
-    part = path.with_name(f".{path.name}.part")
-    part.write_bytes(body)
-    os.replace(part, path)

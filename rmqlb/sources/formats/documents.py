@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping, Set
 from contextlib import suppress
+from math import isfinite
 from typing import Annotated, Any, TypeVar
 
 import msgspec
@@ -20,7 +21,8 @@ from rmqlb.model.group import (
     QueueState,
 )
 from rmqlb.model.limits import MOST_QUEUES
-from rmqlb.model.message_queue import MessageQueue, parse_int, split
+from rmqlb.model.message_queue import MessageQueue, parse_int, queue_order, split
+from rmqlb.model.process_queue import ConsumerEvidence, ConsumeStatus, ProcessQueue, PullLimits
 from rmqlb.model.route import BrokerData, QueueData, TopicQueueMappingInfo, TopicRouteData
 from rmqlb.model.snapshot import AssignmentAnswer
 from rmqlb.sources.formats.limits import MAX_DEPTH, text_of
@@ -29,7 +31,24 @@ Document = TypeVar("Document")
 MOST_BROKERS = 20_000  # of one route
 _MQ_TEXT = r"(?s)MessageQueue \[topic=(.*), brokerName=(.*), queueId=(-?[0-9]{1,18})\]"
 _MILLISECONDS = r"[0-9]{1,18}"
-_TOO_DEEP = f"nested deeper than {MAX_DEPTH}"
+_TOO_DEEP = f"nested deeper than {MAX_DEPTH} levels"
+_INT64 = range(-(2**63), 2**63)
+_CONSUME_THREAD = "ConsumeMessageThread_"
+_THREAD = rf"({_CONSUME_THREAD}\S*) *TID: [0-9]+ STATE: ([A-Z_]+)"
+_FIGURES = {
+    "cached": "cachedMsgCount",
+    "cached_mib": "cachedMsgSizeInMiB",
+    "min_offset": "cachedMsgMinOffset",
+    "max_offset": "cachedMsgMaxOffset",
+    "consuming": "transactionMsgCount",
+    "consuming_min_offset": "transactionMsgMinOffset",
+    "consuming_max_offset": "transactionMsgMaxOffset",
+    "commit_offset": "commitOffset",
+    "unlock_tries": "tryUnlockTimes",
+    "last_lock": "lastLockTimestamp",
+    "last_pull": "lastPullTimestamp",
+    "last_consume": "lastConsumeTimestamp",
+}  # field of `ProcessQueue` → key of RocketMQ's `ProcessQueueInfo`
 
 
 class CamelStruct(msgspec.Struct, rename="camel", frozen=True):
@@ -40,7 +59,7 @@ class BrokerDataDocument(CamelStruct, frozen=True):
     """A broker's addresses."""
 
     broker_name: Annotated[str, "the broker"]
-    cluster: Annotated[str | None, "the cluster that it names itself after"] = None
+    cluster: Annotated[str | None, "its cluster"] = None
     broker_addrs: Annotated[dict[int, str] | None, "broker id → address; 0 is the master"] = None
     enable_acting_master: Annotated[bool, "a slave may act as master"] = False
     zone_name: Annotated[str | None, "its zone, where it has one"] = None
@@ -53,7 +72,7 @@ class RouteDocument(CamelStruct, frozen=True):
     broker_datas: Annotated[list[BrokerDataDocument] | None, "broker by broker, its addresses"] = None
     order_topic_conf: Annotated[str | None, "the order configuration, where there is one"] = None
     topic_queue_mapping_by_broker: Annotated[
-        dict[str, TopicQueueMappingInfo] | None, "of a static topic: broker name → its mapping"
+        dict[str, TopicQueueMappingInfo] | None, "for a static topic: broker name → its mapping"
     ] = None
 
     def __post_init__(self) -> None:
@@ -109,7 +128,7 @@ class SubscriptionItem(CamelStruct, frozen=True):  # `SubscriptionData`
     expression_type: Any = None
 
 
-class RunningInfoDocument(CamelStruct, frozen=True):  # `ConsumerRunningInfo`: what a consumer says of itself
+class RunningInfoDocument(CamelStruct, frozen=True):  # `ConsumerRunningInfo`: a consumer's own report
     properties: dict[str, str | None]
     mq_table: dict[Any, dict[str, Any]] | None = None
     mq_pop_table: dict[Any, dict[str, Any]] | None = None
@@ -206,7 +225,7 @@ def decode(body: bytes, kind: type[Document], where: str) -> Document:
 
 
 def _deeper_than(document: object, depth: int) -> bool:
-    """Lists and dicts are nested in more than so many levels; structs are as deep as their definition."""
+    """Whether lists and dicts are nested more deeply; structs are as deep as their definition."""
     level = [document]
     for _ in range(depth + 1):
         lists = [item for item in level if isinstance(item, list)]
@@ -240,7 +259,7 @@ def parse_document(body: bytes, where: str) -> object:
 
 def open_envelope(value: Mapping[object, object], where: str) -> object:
     if value.get("status") != 0:
-        raise DocumentError(f"{where}: the Dashboard answered an error: {first_line(value.get('errMsg'))}")
+        raise DocumentError(f"{where}: the Dashboard returned an error: {first_line(value.get('errMsg'))}")
     return value["data"]
 
 
@@ -269,7 +288,7 @@ def parse_route(document: str | bytes | Mapping[str, object], topic: str) -> Top
         UsageError: the topic's name is not a text.
     """
     if not isinstance(topic, str):
-        raise UsageError(f"the topic is of type {type(topic).__name__}: its name is needed")
+        raise UsageError(f"the topic is of type {type(topic).__name__}: expected its name")
     where = f"route of {topic}"
     value: object = document
     if isinstance(document, str | bytes):
@@ -278,12 +297,12 @@ def parse_route(document: str | bytes | Mapping[str, object], topic: str) -> Top
     if isinstance(value, dict) and {"status", "data"} <= value.keys():
         value = open_envelope(value, where)
     if not is_route(value):
-        raise DocumentError(f"{where}: neither queueDatas nor brokerDatas is in it")
+        raise DocumentError(f"{where}: queueDatas and brokerDatas are both missing")
     return route(convert(value, RouteDocument, where), topic)
 
 
 def route(document: RouteDocument, topic: str) -> TopicRouteData:
-    """Missing lists are empty, as a 5.x client decodes them."""
+    """The route of a document; missing lists are empty, as a 5.x client decodes them."""
     return TopicRouteData(
         topic=topic,
         queue_datas=tuple(document.queue_datas or ()),
@@ -342,7 +361,9 @@ def consume_stats(document: ConsumeStatsDocument, where: str) -> dict[MessageQue
     }
 
 
-def member_report(document: RunningInfoDocument, client_id: str) -> MemberReport:
+def member_report(
+    document: RunningInfoDocument, client_id: str, evidence: ConsumerEvidence | None = None
+) -> MemberReport:
     topics, popped, properties = document.subscription_set, document.mq_pop_table, document.properties
     rebalance, kind = properties.get("clientRebalance"), properties.get("PROP_CONSUME_TYPE")
     # In order, or BROADCASTING, a consumer rebalances whatever the property is (`RebalancePushImpl.clientRebalance`).
@@ -363,7 +384,112 @@ def member_report(document: RunningInfoDocument, client_id: str) -> MemberReport
         started_at=whole_number(properties.get("PROP_CONSUMER_START_TIMESTAMP")),
         consumer_type=consumer,
         pop_topics=None if popped is None else frozenset(queue.topic for queue in _live_queues(popped, client_id)),
+        evidence=evidence,
     )
+
+
+def consumer_evidence(document: RunningInfoDocument, where: str, read_at: int | None = None) -> ConsumerEvidence:
+    """The part of a consumer's report for a diagnosis.
+
+    A missing or malformed figure is unknown; only a table's key that is no queue is an error. Clients in other
+    languages report fewer fields, and some differently.
+    """
+    properties = document.properties
+    table, statuses = document.mq_table, document.status_table
+    reported = sorted((str(topic), item) for topic, item in statuses.items()) if isinstance(statuses, dict) else None
+    queues = None if table is None else [_process_queue(key, state, where) for key, state in table.items()]
+    return ConsumerEvidence(
+        read_at=read_at,
+        queues=None if queues is None else tuple(sorted(queues, key=lambda item: queue_order(item.queue))),
+        statuses=None if reported is None else {topic: _status(item) for topic, item in reported},
+        limits=PullLimits(
+            messages=whole_number(properties.get("pullThresholdForQueue")),
+            mib=whole_number(properties.get("pullThresholdSizeForQueue")),
+            span=whole_number(properties.get("consumeConcurrentlyMaxSpan", properties.get("consumeMaxSpan"))),
+        ),
+        orderly={"true": True, "false": False}.get(properties.get("PROP_CONSUMEORDERLY") or ""),
+        threads=whole_number(properties.get("PROP_THREADPOOL_CORE_SIZE")),
+        batch=whole_number(properties.get("consumeMessageBatchMaxSize")),
+        filters=_filters(document.subscription_set),
+        stacks=consume_stacks(document, properties.get("consumerGroup") or ""),
+    )
+
+
+def _filters(items: list[SubscriptionItem] | None) -> dict[str, str] | None:
+    """Topic → wanted tags, sorted (`FilterAPI`); None when one is not reported."""
+    found: dict[str, str] = {}
+    for item in sorted(items or (), key=lambda item: item.topic):
+        kind, text = item.expression_type or "TAG", item.sub_string
+        if not isinstance(text, str) or not isinstance(kind, str):
+            return None
+        tags = sorted({tag.strip() for tag in text.split("||")} - {""})
+        found[item.topic] = f"{kind}: {text}" if kind != "TAG" else " || ".join(tags) or "*"
+    return None if items is None else found
+
+
+def consume_stacks(document: RunningInfoDocument, group: str) -> tuple[str, ...] | None:
+    """The stack traces of the consume threads, by name (`UtilAll.jstack`); None when the report has none.
+
+    Since 4.9 a thread has the group in its name, so threads of other groups are left out. Older names, and names with
+    POP, have only numbers.
+    """
+    if not isinstance(document.jstack, str) or not document.jstack:
+        return None
+    stacks = dict(_stacks(document.jstack.splitlines()))
+    own = re.compile(re.escape(_CONSUME_THREAD) + f"(?:{re.escape(group[:100])}_)?[0-9]+")
+    names = [name for name in stacks if own.fullmatch(name)] or [*stacks]
+    return tuple(stacks[name] for name in sorted(names, key=_by_number))
+
+
+def _stacks(lines: list[str]) -> Iterator[tuple[str, str]]:
+    """Name and stack trace of each consume thread; its lines begin with its name, an empty line ends it."""
+    name, found = "", list[str]()
+    for line in [*lines, ""]:
+        begins = re.fullmatch(_THREAD, line)
+        if begins is None and name and line.startswith(name):
+            found.append(line[len(name) :].strip())
+            continue
+        if name:
+            yield name, "\n".join(found)
+        name, found = (begins[1], [f"{begins[1]} {begins[2]}"]) if begins is not None else ("", [])
+
+
+def _by_number(name: str) -> tuple[str, int, str]:
+    stem, _, number = name.rpartition("_")
+    return stem, len(number), number
+
+
+def _process_queue(key: object, state: Mapping[str, object], where: str) -> ProcessQueue:
+    figures = {name: _integer(state.get(key_of)) for name, key_of in _FIGURES.items()}
+    return ProcessQueue(
+        queue_key(key, where), dropped=_flag(state.get("droped")), locked=_flag(state.get("locked")), **figures
+    )
+
+
+def _status(item: object) -> ConsumeStatus:
+    figures = item if isinstance(item, dict) else {}
+    return ConsumeStatus(
+        consume_ms=_rate(figures.get("consumeRT")),
+        consumed_per_s=_rate(figures.get("consumeOKTPS")),
+        failed_per_s=_rate(figures.get("consumeFailedTPS")),
+        failed_last_hour=_integer(figures.get("consumeFailedMsgs")),
+        pulled_per_s=_rate(figures.get("pullTPS")),
+    )
+
+
+def _integer(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value in _INT64 else None
+
+
+def _rate(value: object) -> float | None:
+    with suppress(OverflowError):
+        if isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value):
+            return float(value)
+    return None
+
+
+def _flag(value: object) -> bool | None:
+    return value if isinstance(value, bool) else None
 
 
 def _live_queues(table: Mapping[Any, Mapping[str, Any]], where: str) -> Iterator[MessageQueue]:

@@ -1,4 +1,4 @@
-"""Reading without trusting sizes: everything here needs at most its limit of memory and one chunk."""
+"""Bounded reading: each function needs at most its limit of memory plus one chunk."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ALWAYS = 250_000  # values allowed under any limit
 _LARGE = 16 * 1024 * 1024
 _WIDE = re.compile(b"[\xf0-\xf4]")
 _UNITS = (("GB", 1 << 30), ("MB", 1 << 20), ("KB", 1 << 10))
-_RAISE = "if that is right, raise the limit with --max-size"
+_RAISE = "if the size is right, raise the limit with --max-size"
 _GZIP_OR_ZLIB = 32 + zlib.MAX_WBITS
 _MOST_TO_ONE = 1032  # deflate packs no better
 _PIECE = 1 << 16

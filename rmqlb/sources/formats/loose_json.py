@@ -52,8 +52,8 @@ class LooseReader:
         if self._text.count("\\") > _MOST_ESCAPES:
             raise DocumentError(f"{self._where}: more than {_MOST_ESCAPES} escapes in the dialect's strings")
         if sum(map(self._text.count, ",[{")) > _MOST_VALUES:
-            problem = f"{self._where}: more than {_MOST_VALUES} values in what is not strict JSON"
-            hint = "large snapshots are written in strict JSON: rmqlb fetch-routes -o json"
+            problem = f"{self._where}: more than {_MOST_VALUES} values in text that is not strict JSON"
+            hint = "write large snapshots in strict JSON: rmqlb fetch-routes -o json"
             raise DocumentError(problem, hint=hint)
         while self._peek():
             if len(found) == _MOST_DOCUMENTS:
@@ -112,7 +112,7 @@ class LooseReader:
     def _items(self, brackets: str, depth: int) -> Iterator[None]:
         """Step over brackets and commas; the caller reads an item at each turn."""
         if depth >= MAX_DEPTH:
-            self._fail(f"nested deeper than {MAX_DEPTH}")
+            self._fail(f"nested deeper than {MAX_DEPTH} levels")
         self._take(brackets[0])
         while self._peek() != brackets[1]:
             yield

@@ -40,7 +40,7 @@ class Heading(CamelStruct, frozen=True):
 
 
 class SightingItem(CamelStruct, frozen=True):
-    """What another NameServer says of a topic."""
+    """The route of a topic at another NameServer."""
 
     route: Annotated[RouteDocument, "its route"]
     seen: Annotated[Seen | None, "where and when"] = None
@@ -52,7 +52,7 @@ class TopicItem(CamelStruct, frozen=True):
     topic: Annotated[str, "its name"]
     route: Annotated[RouteDocument, "its route"]
     seen: Annotated[Seen | None, "where and when"] = None
-    others: Annotated[list[SightingItem], "what other NameServers say, where they say something else"] = []
+    others: Annotated[list[SightingItem], "the routes of NameServers that differ"] = []
 
 
 class ViewItem(CamelStruct, frozen=True):
@@ -71,19 +71,12 @@ class ProxyItem(CamelStruct, frozen=True):
     seen: Annotated[Seen | None, "where and when"] = None
 
 
-class QueueItem(CamelStruct, frozen=True):
+class QueueItem(QueueState, frozen=True, rename="camel", kw_only=True):
     """A queue as the group reads it."""
 
     topic: Annotated[str, "its topic"]
     broker_name: Annotated[str, "its broker"]
     queue_id: Annotated[int, "its number there, from 0"]
-    owners: Annotated[frozenset[str] | None, "client ids that hold it; null when unknown"] = None
-    broker_offset: Annotated[int | None, "the next message to be stored"] = None
-    consumer_offset: Annotated[int | None, "the next message that the group reads; -1 when it has stored none"] = None
-    last_timestamp: Annotated[int | None, "store time of the last message that was read, in ms since 1970"] = None
-    stored_offset: Annotated[int | None, "what the broker answers a consumer that takes the queue; -1: none"] = None
-    min_offset: Annotated[int | None, "the first message that is still there"] = None
-    timestamp_offset: Annotated[int | None, "the first message since the consumer's consumeTimestamp"] = None
 
 
 class GroupEntry(CamelStruct, frozen=True):
@@ -98,23 +91,23 @@ class GroupEntry(CamelStruct, frozen=True):
     views: Annotated[list[ViewItem] | None, "the consumers as each broker lists them"] = None
     topics: Annotated[tuple[str, ...] | None, "to which it subscribes"] = None
     queues: Annotated[list[QueueItem], "owners and offsets, where they are known"] = []
-    reports: Annotated[list[MemberReport], "what consumers say of themselves"] = []
+    reports: Annotated[list[MemberReport], "reports of the consumers"] = []
     request_modes: Annotated[dict[str, tuple[str, ...]] | None, "topic to PULL or POP, as brokers have it"] = None
-    consume_tps: Annotated[float | None, "messages that brokers gave it in a second, over the last minute"] = None
+    consume_tps: Annotated[float | None, "messages per second that brokers gave it over the last minute"] = None
     polling_num: Annotated[int | None, "its receive requests (POP) that wait at brokers"] = None
     dead_letters: Annotated[int | None, "messages ever in its dead-letter topic, where a listener fails"] = None
     pop_share_queue_nums: Annotated[dict[str, tuple[int, ...]] | None, "topic to popShareQueueNum, at brokers"] = None
-    proxies: Annotated[list[ProxyItem] | None, "the consumers as each Proxy lists them that was asked"] = None
+    proxies: Annotated[list[ProxyItem] | None, "the consumers that each queried Proxy lists"] = None
 
 
 class UnreadItem(CamelStruct, frozen=True):
     """A part that could not be read."""
 
     reason: Annotated[str, "why, in a line"]
-    kind: Annotated[UnreadKind, "of what it is a part"] = "other"
+    kind: Annotated[UnreadKind, "kind of the part"] = "other"
     name: Annotated[str | None, "of the topic, group, broker (groups) or NameServer"] = None
     detail: Annotated[str | None, "of a group: the broker, the client ID or the brokers' addresses"] = None
-    no_answer: Annotated[bool, "it was asked, and did not answer in time"] = False
+    no_answer: Annotated[bool, "it was queried, and did not answer in time"] = False
     what: Annotated[str | None, "the part in words, instead of kind, name and detail; written by format 1.0"] = None
 
     def __post_init__(self) -> None:
@@ -128,7 +121,7 @@ class DataItem(CamelStruct, frozen=True):
     topics: Annotated[list[TopicItem], "topic by topic"] = []
     groups: Annotated[list[GroupEntry], "group by group"] = []
     unread: Annotated[list[UnreadItem], "what could not be read"] = []
-    notes: Annotated[list[str], "what its users should know; every command repeats them"] = []
+    notes: Annotated[list[str], "notes for users; every command repeats them"] = []
 
 
 class SourceItem(CamelStruct, frozen=True):
@@ -137,9 +130,7 @@ class SourceItem(CamelStruct, frozen=True):
     kind: Annotated[str | None, "which kind of source"] = None
     endpoint: Annotated[str | None, "its URL or path"] = None
     taken_at: Annotated[datetime | None, "when, ISO-8601"] = None
-    context: Annotated[str | None, "the context that named the source then; it plays no part when the file is read"] = (
-        None
-    )
+    context: Annotated[str | None, "the context that named the source then; it is ignored when the file is read"] = None
 
 
 class SnapshotDocument(CamelStruct, frozen=True):
@@ -178,7 +169,7 @@ def _check_version(version: object, where: str) -> None:
         problem = f"the snapshot's formatVersion is {str(version)[:40]!r}"
         raise DocumentError(f"{where}: {problem}", hint=f"write {FORMAT_VERSION!r}")
     if int(major) > int(FORMAT_VERSION.partition(".")[0]):
-        problem = f"snapshot format {version} is newer than this program reads ({FORMAT_VERSION})"
+        problem = f"snapshot format {version} is too new: this rmqlb reads up to {FORMAT_VERSION}"
         raise DocumentError(f"{where}: {problem}", hint="use a newer rmqlb", code="newer-format")
 
 

@@ -1,4 +1,4 @@
-"""YAML from strangers: built from events, without aliases, merge keys and tags, bounded in depth and count.
+"""Untrusted YAML: built from events, without aliases, merge keys and tags, bounded in depth and count.
 
 Only null, true/false, integers and floats are recognised: `no`, `010` and a date stay texts. A float has a dot, and a
 sign in its exponent, as in rmqlb's own YAML: `1e5` is a text, because it may be a topic's name. Duplicate keys are
@@ -34,12 +34,12 @@ _NO_KEY: Any = object()
 
 
 class AliasError(DocumentError):
-    """A YAML alias, or something like `*` that YAML takes for one."""
+    """A YAML alias, or text such as `*` that YAML reads as an alias."""
 
 
 def read_yaml(text: str, where: str) -> object:
     if len(text) > _MAX_CHARACTERS:
-        raise DocumentError(f"{where}: no JSON, and larger than the {_MAX_CHARACTERS >> 20} MB for YAML", hint=_LARGE)
+        raise DocumentError(f"{where}: not JSON, and larger than the {_MAX_CHARACTERS >> 20} MB for YAML", hint=_LARGE)
     try:
         return _Reading(where).read(text)
     except yaml.MarkedYAMLError as error:
@@ -47,7 +47,7 @@ def read_yaml(text: str, where: str) -> object:
         place = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
         problem = _problem(error.problem or error.context)
         if "maximum nesting depth" in problem:  # libyaml's own limit of 1,000, from PyYAML 6.0.4 on
-            problem = f"nested deeper than {MAX_DEPTH}"
+            problem = f"nested deeper than {MAX_DEPTH} levels"
         # libyaml's text for errors after `*` or `&`; it has no kinds of errors.
         kind = AliasError if "alphabetic or numeric" in problem else DocumentError
         raise kind(f"{where}{place}: {problem}") from None
@@ -78,7 +78,7 @@ class _Reading:
                 self._open.append(value)
                 self._keys.append(_NO_KEY)
                 if len(self._open) > MAX_DEPTH:
-                    raise self._refusal(f"nested deeper than {MAX_DEPTH}", event)
+                    raise self._refusal(f"nested deeper than {MAX_DEPTH} levels", event)
             elif isinstance(event, yaml.CollectionEndEvent):
                 self._open.pop()
                 self._keys.pop()
@@ -118,7 +118,7 @@ class _Reading:
 
     def _require_plain(self, event: Any) -> None:
         if isinstance(event, yaml.AliasEvent):
-            raise self._refusal("YAML aliases are not read", event, AliasError)
+            raise self._refusal("YAML aliases are not supported", event, AliasError)
         if getattr(event, "tag", None) is not None:
             raise self._refusal("YAML tags are not read", event)
         anchor = getattr(event, "anchor", None)

@@ -5,7 +5,6 @@ with it. A silent NameServer gets no further request.
 
 Proxies are asked for their consumers through their remoting port. A Proxy answers only request 203 there (which
 consumers of a group are online, since 5.1.1). Its answers have an ext field that those of brokers and NameServers lack.
-
 """
 
 from __future__ import annotations
@@ -14,7 +13,6 @@ import json
 import re
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import datetime
 from typing import TypeVar
 
 from msgspec.structs import replace
@@ -28,10 +26,10 @@ from rmqlb.remoting.codes import RequestCode, ResponseCode
 from rmqlb.remoting.command import V5_0_0, RemotingCommand, request, version_text
 from rmqlb.sources.formats import documents as docs
 from rmqlb.sources.formats.limits import require_few_values
-from rmqlb.sources.native.wire import RemotingClient, WireSettings, parse_address
-from rmqlb.sources.pace import SilentServers, ask_concurrently
+from rmqlb.sources.native.wire import RemotingClient, parse_address
+from rmqlb.sources.pace import NO_DEADLINE, SilentServers, ask_concurrently
 from rmqlb.sources.protocols import SUSPECT, wrong_protocol
-from rmqlb.sources.source import Refused, utc_now
+from rmqlb.sources.source import Access, Refused, read_unless
 
 Answer = TypeVar("Answer")
 Document = TypeVar("Document")
@@ -45,17 +43,13 @@ _OFFSET = re.compile(r"-?[0-9]{1,19}")
 class NameServerReads:
     kind = "nameserver"
 
-    def __init__(
-        self, name_servers: Sequence[str], settings: WireSettings, clock: Callable[[], datetime] = utc_now
-    ) -> None:
-        self.endpoint = ("rocketmqs://" if settings.tls else "rocketmq://") + ",".join(name_servers)
-        self._silent = settings.silent or SilentServers()
-        self.client = RemotingClient(replace(settings, silent=self._silent))
-        self._settings = settings
-        self._max_bytes = settings.max_bytes
-        self._access_key = settings.credentials.access_key if settings.credentials else None
+    def __init__(self, name_servers: Sequence[str], access: Access, *, tls: bool = False) -> None:
+        self._scheme = "rocketmqs" if tls else "rocketmq"
+        self.endpoint = f"{self._scheme}://{','.join(name_servers)}"
+        self._silent = access.silent or SilentServers()
+        self._client = RemotingClient(replace(access, silent=self._silent), tls=tls)
+        self.access = access
         self._name_servers = list(name_servers)
-        self._clock = clock
         self._lock = threading.Lock()
         self._lost: dict[str, EndpointError] = {}
         self._unlisted: dict[str, str] = {}
@@ -96,12 +90,10 @@ class NameServerReads:
         """The topic's route, with differing routes of other NameServers."""
 
         def ask(server: str) -> RouteSighting:
-            response = self._send(server, RequestCode.GET_ROUTEINFO_BY_TOPIC, topic=topic)
-            found = TopicRouteData(topic, (), ())
-            if response.code != ResponseCode.TOPIC_NOT_EXIST:
-                code = RequestCode.GET_ROUTEINFO_BY_TOPIC
-                found = docs.route(self._document(server, code, response, docs.RouteDocument), topic)
-            return RouteSighting(found, Seen(f"NameServer {server}", self._clock()))
+            code, kind = RequestCode.GET_ROUTEINFO_BY_TOPIC, docs.RouteDocument
+            found = read_unless(ResponseCode.TOPIC_NOT_EXIST, lambda: self._read(server, code, kind, topic=topic))
+            route = TopicRouteData(topic, (), ()) if found is None else docs.route(found, topic)
+            return RouteSighting(route, Seen(f"NameServer {server}", self.access.clock()))
 
         sightings = list(self._answers(ask))
         known = [sighting for sighting in sightings if sighting.route.queue_datas or sighting.route.broker_datas]
@@ -119,11 +111,10 @@ class NameServerReads:
         return {name: address for name, address in sorted(addresses.items()) if address is not None}
 
     def connections(self, group: str, address: str) -> docs.ConnectionsDocument | None:
-        code = RequestCode.GET_CONSUMER_CONNECTION_LIST
-        response = self._send(address, code, consumerGroup=group)
-        if response.code == ResponseCode.CONSUMER_NOT_ONLINE:
-            return None
-        return self._document(address, code, response, docs.ConnectionsDocument)
+        code, kind = RequestCode.GET_CONSUMER_CONNECTION_LIST, docs.ConnectionsDocument
+        return read_unless(
+            ResponseCode.CONSUMER_NOT_ONLINE, lambda: self._read(address, code, kind, consumerGroup=group)
+        )
 
     def offsets(self, group: str, addresses: Sequence[str]) -> tuple[States, float | None]:
         (address,) = addresses
@@ -136,8 +127,10 @@ class NameServerReads:
 
     def stored_offset(self, group: str, queue: MessageQueue, address: str) -> int:
         code = RequestCode.QUERY_CONSUMER_OFFSET
-        response = self._send(address, code, consumerGroup=group, topic=queue.topic, queueId=queue.queue_id)
-        return NOT_STORED if response.code == ResponseCode.QUERY_NOT_FOUND else self._offset(address, code, response)
+        found = read_unless(
+            ResponseCode.QUERY_NOT_FOUND, lambda: self._offset_of(queue, address, code, consumerGroup=group)
+        )
+        return NOT_STORED if found is None else found
 
     def max_offset(self, queue: MessageQueue, address: str) -> int:
         return self._offset_of(queue, address, RequestCode.GET_MAX_OFFSET)
@@ -149,8 +142,8 @@ class NameServerReads:
         return self._offset_of(queue, address, RequestCode.SEARCH_OFFSET_BY_TIMESTAMP, timestamp=timestamp)
 
     def request_modes(self, group: str, address: str) -> Mapping[str, docs.RequestModeItem] | None:
-        code = RequestCode.GET_ALL_MESSAGE_REQUEST_MODE
-        document = self._read_newer(address, request(code), docs.RequestModesDocument)
+        command = request(RequestCode.GET_ALL_MESSAGE_REQUEST_MODE)
+        document = self._read_newer(address, command, docs.RequestModesDocument)
         if document is None:
             return None
         return {topic: modes[group] for topic, modes in document.message_request_mode_map.items() if group in modes}
@@ -205,7 +198,7 @@ class NameServerReads:
         return lost + [Unread("groups", name, reason) for name, reason in self._unlisted.items()]
 
     def close(self) -> None:
-        self.client.close()
+        self._client.close()
 
     def silent_brokers_answer(self) -> bool:
         """Ask silent brokers once more, all at once; True when one answers now."""
@@ -243,11 +236,9 @@ class NameServerReads:
         raise EndpointError(problem, hint=first.hint, code=first.code)
 
     def _wrong_protocol(self, server: str, error: EndpointError) -> EndpointError | None:
-        settings = self._settings
-        host, port = parse_address(settings.addresses.apply(server))
-        scheme = "rocketmqs" if settings.tls else "rocketmq"
-        timeout = min(settings.timeout, settings.deadline.rest)
-        return wrong_protocol(scheme, server, host, port, timeout, trusted=error.code != "tls-failed")
+        host, port = parse_address(self._client.addresses.apply(server))
+        timeout = min(self.access.timeout, (self.access.deadline or NO_DEADLINE).rest)
+        return wrong_protocol(self._scheme, server, host, port, timeout, trusted=error.code != "tls-failed")
 
     def _from_any(self, code: RequestCode, kind: type[Document]) -> Document:
         return next(self._answers(lambda server: self._read(server, code, kind)))
@@ -278,7 +269,7 @@ class NameServerReads:
     def _probe(self, addresses: Sequence[str]) -> None:
         command = request(RequestCode.GET_CONSUMER_CONNECTION_LIST, consumerGroup=ANY_GROUP)
         with ask_concurrently(
-            lambda address: self.client.call(address, command), addresses, _PROBED_AT_ONCE
+            lambda address: self._client.call(address, command), addresses, _PROBED_AT_ONCE
         ) as futures:
             for future in futures:
                 future.exception()  # the client notes silent ones
@@ -291,59 +282,49 @@ class NameServerReads:
         if self._versions.get(address, 0) < V5_0_0:
             return None
         try:
-            response = self._call(address, command)
+            return self._answer(address, command)
+        except Refused:
+            return None
         except EndpointError:
             self._versions[address] = 0
             return None
-        return response if response.code == ResponseCode.SUCCESS else None
 
     def _read_newer(self, address: str, command: RemotingCommand, kind: type[Document]) -> Document | None:
         response = self._newer(address, command)
         return None if response is None else self._document(address, command.code, response, kind)
 
-    def _call(self, address: str, command: RemotingCommand) -> RemotingCommand:
+    def _read(self, address: str, code: RequestCode, kind: type[Document], **fields: str | bool | int) -> Document:
+        return self._document(address, code, self._answer(address, request(code, **fields)), kind)
+
+    def _document(self, address: str, code: int, response: RemotingCommand, kind: type[Document]) -> Document:
+        return _document(response, kind, f"{address} {RequestCode(code).name}", self.access.max_bytes)
+
+    def _offset_of(self, queue: MessageQueue, address: str, code: RequestCode, **fields: str | int) -> int:
+        command = request(code, topic=queue.topic, queueId=queue.queue_id, **fields)
+        text = self._answer(address, command).ext_fields.get("offset", "")
+        if not _OFFSET.fullmatch(text):
+            raise DocumentError(f"{address} {code.name}: its offset is {text[:40]!r}, not a number")
+        return int(text)
+
+    def _answer(self, address: str, command: RemotingCommand) -> RemotingCommand:
+        """The good answer (raises Refused for another one)."""
         try:
-            response = self.client.call(address, command)
+            response = self._client.call(address, command)
         except EndpointError:
             if address in self._silent and address not in self._name_servers:
                 self._find_silent()
             raise
         self._versions[address] = response.version
-        return response
-
-    def _send(self, address: str, code: RequestCode, **fields: str | bool | int) -> RemotingCommand:
-        return self._call(address, request(code, **fields))
-
-    def _read(self, address: str, code: RequestCode, kind: type[Document], **fields: str | bool | int) -> Document:
-        return self._document(address, code, self._send(address, code, **fields), kind)
-
-    def _document(self, address: str, code: int, response: RemotingCommand, kind: type[Document]) -> Document:
-        return _document(response, kind, self._succeeded(address, code, response), self._max_bytes)
-
-    def _offset_of(self, queue: MessageQueue, address: str, code: RequestCode, **fields: int) -> int:
-        response = self._send(address, code, topic=queue.topic, queueId=queue.queue_id, **fields)
-        return self._offset(address, code, response)
-
-    def _offset(self, address: str, code: RequestCode, response: RemotingCommand) -> int:
-        where = self._succeeded(address, code, response)
-        text = response.ext_fields.get("offset", "")
-        if not _OFFSET.fullmatch(text):
-            raise DocumentError(f"{where}: its offset is {text[:40]!r}, not a number")
-        return int(text)
-
-    def _succeeded(self, address: str, code: int, response: RemotingCommand) -> str:
-        """The source of a good response, for messages (raises Refused)."""
-        where = f"{address} {RequestCode(code).name}"
         if response.code == ResponseCode.SUCCESS:
-            return where
+            return response
         text = response.remark or "no reason given"
-        message = f"{where}: code {response.code}: {docs.first_line(text)}"
+        message = f"{address} {RequestCode(command.code).name}: code {response.code}: {docs.first_line(text)}"
         if response.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED and address in self._name_servers:
-            hint = "a broker or a Proxy answers there: name a NameServer, which listens on 9876 by default"
+            hint = "a broker or a Proxy answers at this port: name a NameServer, which listens on 9876 by default"
             raise Refused(message, text, response_code=response.code, hint=hint)
         if response.code != ResponseCode.NO_PERMISSION and not any(name in text for name in _DENIED):
             raise Refused(message, text, response_code=response.code)
-        hint = _access_hint(self._access_key, text)
+        hint = _access_hint(self.access.access_key, text)
         raise Refused(message, text, response_code=response.code, hint=hint, code="access-denied")
 
 
@@ -367,18 +348,18 @@ def _access_hint(access_key: str | None, text: str) -> str:
     (`DefaultAuthenticationHandler`, then `AclAuthorizationHandler`).
     """
     if access_key is None:
-        return "does the cluster want an --access-key?"
+        return "does the cluster need an --access-key?"
     if "signature" in text.lower():
-        return f"is the secret key (RMQLB_SECRET_KEY, --secret-key-file) that of access key {access_key}?"
+        return f"does the secret key (RMQLB_SECRET_KEY, --secret-key-file) belong to access key {access_key}?"
     if "AuthorizationException" in text or "permission" in text.lower():
-        return f"access key {access_key} is known and may not read this: its rights are set at the cluster"
+        return f"access key {access_key} is valid, but has no permission to read this: grant it at the cluster"
     return f"is {access_key} the right access key, and is it enabled at the cluster?"
 
 
 PROXY_PORT = 8080  # default `remotingListenPort`
 _MARK = "MSG_REGION"  # in each answer of a Proxy's own (`AbstractRemotingActivity.writeResponse`)
-_TRY = "give its remoting port (remotingListenPort, 8080 if not set)"
-TLS_PREFIX = "rocketmqs://"
+_TRY = "pass its remoting port (remotingListenPort, 8080 if not set)"
+_TLS_PREFIX = "rocketmqs://"
 _GRPC = f"if it is a Proxy's gRPC port, {_TRY}"
 
 ProxyAnswer = tuple[ProxyView, docs.ConnectionsDocument | None]  # the document when a consumer is online
@@ -391,8 +372,8 @@ def proxy_address(text: str, where: str = "--proxy") -> str:
         host, port = parse_address(found[1].rstrip("/") if found else text, PROXY_PORT)
     except UsageError:
         # Text before an @ may be a password.
-        problem = "it names a user" if "@" in text else f"{text[:80]!a} is not the address of a Proxy"
-        hint = "write HOST or HOST:8080, with the Proxy's remoting port; once for each Proxy"
+        problem = "it contains a user" if "@" in text else f"{text[:80]!a} is not the address of a Proxy"
+        hint = "write HOST or HOST:8080, with the Proxy's remoting port; repeat the option for each Proxy"
         raise UsageError(f"{where}: {problem}", hint=hint) from None
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
@@ -400,13 +381,11 @@ def proxy_address(text: str, where: str = "--proxy") -> str:
 class Proxies:
     """Several Proxies; thread-safe. A silent Proxy gets no further request."""
 
-    def __init__(
-        self, addresses: Sequence[str], settings: WireSettings, clock: Callable[[], datetime] = utc_now
-    ) -> None:
-        self.client = RemotingClient(settings)
-        self._max_bytes = settings.max_bytes
-        self._clock = clock
-        self._locks = {address: threading.Lock() for address in addresses}
+    def __init__(self, access: Access, *, tls: bool = False) -> None:
+        tls = tls or any(proxy.startswith(_TLS_PREFIX) for proxy in access.proxies)
+        self._client = RemotingClient(access, tls=tls)
+        self._access = access
+        self._locks = {proxy_address(proxy): threading.Lock() for proxy in access.proxies}
         self._lost: dict[str, str] = {}
 
     def consumers(self, group: str) -> list[ProxyAnswer]:
@@ -416,7 +395,7 @@ class Proxies:
         return [Unread("proxy", address, reason) for address, reason in self._lost.items()]
 
     def close(self) -> None:
-        self.client.close()
+        self._client.close()
 
     def _listed(self, address: str, group: str) -> ProxyAnswer | None:
         with self._locks[address]:
@@ -433,23 +412,23 @@ class Proxies:
         found: dict[tuple[str, str | None], Connection] = {}
         for each in () if document is None else docs.connections(document):
             found.setdefault((each.client_id, None if is_grpc(each.client_id) else each.client_addr), each)
-        return ProxyView(tuple(found.values()), Seen(f"Proxy {address}", self._clock()), address), document
+        return ProxyView(tuple(found.values()), Seen(f"Proxy {address}", self._access.clock()), address), document
 
     def _document(self, address: str, group: str) -> docs.ConnectionsDocument | None:
         command = request(RequestCode.GET_CONSUMER_CONNECTION_LIST, consumerGroup=group)
         try:
-            response = self.client.call(address, command)
+            response = self._client.call(address, command)
         except RmqlbError as error:
             unheard = error.code in ("unreachable", "tls-failed")
             also = "is its remoting port (remotingListenPort, 8080 if not set) open from here?" if unheard else _GRPC
             raise EndpointError(f"{error.message}; {also}") from None
         if _MARK not in response.ext_fields:
             if response.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED:
-                raise EndpointError(f"a NameServer answers there, or a Proxy before 5.1.1; {_TRY}")
-            raise EndpointError(f"a broker answers there, not a Proxy; {_TRY}")
+                raise EndpointError(f"a NameServer answers at this port, or a Proxy before 5.1.1; {_TRY}")
+            raise EndpointError(f"a broker answers at this port, not a Proxy; {_TRY}")
         if response.code == ResponseCode.CONSUMER_NOT_ONLINE:
             return None
         if response.code != ResponseCode.SUCCESS:
             text = docs.first_line(response.remark or "no reason given")
-            raise EndpointError(f"it refuses to tell its consumers: code {response.code}: {text}")
-        return _document(response, docs.ConnectionsDocument, f"Proxy {address}", self._max_bytes)
+            raise EndpointError(f"the Proxy refuses to list its consumers: code {response.code}: {text}")
+        return _document(response, docs.ConnectionsDocument, f"Proxy {address}", self._access.max_bytes)

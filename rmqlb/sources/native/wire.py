@@ -16,12 +16,10 @@
 
 from __future__ import annotations
 
-import random
 import re
 import socket
 import threading
-import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import replace
@@ -33,10 +31,9 @@ from rmqlb.errors import EndpointError, ProtocolError, UsageError
 from rmqlb.remoting.acl import Credentials, sign
 from rmqlb.remoting.codes import READ_ONLY, RequestCode, ResponseCode
 from rmqlb.remoting.command import RemotingCommand
-from rmqlb.remoting.frame import MAX_FRAME, Exchange
-from rmqlb.sources.formats.limits import DEFAULT_LIMIT
-from rmqlb.sources.pace import NO_DEADLINE, Deadline, PassingFault, SilentServers, reason, wait_before_retry
-from rmqlb.sources.source import redact_secrets
+from rmqlb.remoting.frame import Exchange
+from rmqlb.sources.pace import NO_DEADLINE, Deadline, Pace, PassingFault, reason
+from rmqlb.sources.source import Access, redact_secrets
 
 if TYPE_CHECKING:
     import ssl
@@ -79,7 +76,7 @@ def parse_address_map(texts: Iterable[str]) -> AddressMap:
             raise UsageError(f"{text[:80]!a} {problem}", prefix="--map-address ", hint=_HINT)
         parts = tuple(target.split("*"))
         if rules.setdefault(tuple(source.split("*")), parts) != parts:
-            problem, hint = f"{source}=…: it is given twice, with two addresses", "leave one of them out"
+            problem, hint = f"{source}=… is given twice, with two addresses", "leave one of them out"
             raise UsageError(problem, prefix="--map-address ", hint=hint, code="given-twice")
     return AddressMap(rules)
 
@@ -113,21 +110,6 @@ _WRONG_NAME = (62, 64)  # OpenSSL's X509_V_ERR_HOSTNAME_MISMATCH and X509_V_ERR_
 _CHUNK = 64 * 1024
 
 
-class WireSettings(Struct, frozen=True):
-    timeout: float = 5.0  # seconds for one whole call, retries included
-    retries: int = 2  # on transient faults
-    tls: ssl.SSLContext | None = None
-    server_name: str | None = None  # expected in every certificate; None is the host before it is mapped
-    credentials: Credentials | None = None  # that sign every request
-    addresses: AddressMap = AddressMap()
-    max_frame: int = MAX_FRAME  # bytes of the longest answer, its header included
-    max_bytes: int = DEFAULT_LIMIT  # bounds the number of values in an answer, as in a file of that size
-    sleep: Callable[[float], None] = time.sleep
-    jitter: Callable[[], float] = random.random
-    deadline: Deadline = NO_DEADLINE  # of all calls, whatever `timeout` is
-    silent: SilentServers | None = None  # servers without further calls, shared with other clients
-
-
 class RemotingClient:
     """Calls NameServers and brokers; thread-safe.
 
@@ -135,8 +117,16 @@ class RemotingClient:
     to different addresses run in parallel.
     """
 
-    def __init__(self, settings: WireSettings) -> None:
-        self._settings = settings
+    def __init__(self, access: Access, *, tls: bool = False) -> None:
+        self.addresses = parse_address_map(access.map_address)
+        self._access = access
+        self._credentials = None
+        if access.access_key is not None:
+            secret = access.secret_key() if access.secret_key else ""
+            self._credentials = Credentials(access.access_key, secret, access.security_token)
+        self._tls = tls_context(access.ca_file, access.client_cert, access.client_key) if tls else None
+        self._pace = access.pace or Pace()
+        self._deadline = access.deadline or NO_DEADLINE
         self._lock = threading.Lock()
         self._lines: dict[str, _Line] = {}
         self._closed = threading.Event()
@@ -144,9 +134,9 @@ class RemotingClient:
     def call(self, address: str, request: RemotingCommand) -> RemotingCommand:
         with self._lock:
             if address not in self._lines:
-                self._lines[address] = _Line(address, self._settings)
+                self._lines[address] = _Line(address, self.addresses.apply(address), self._access, self._tls)
             line = self._lines[address]
-        credentials, silent = self._settings.credentials, self._settings.silent
+        credentials, silent = self._credentials, self._access.silent
         signed = request if credentials is None else sign(request, credentials)
         with line.lock:
             if self._closed.is_set():
@@ -180,38 +170,37 @@ class RemotingClient:
                 connection[0].hang_up()
 
     def _answer(self, line: _Line, request: RemotingCommand) -> RemotingCommand:
-        settings = self._settings
-        settings.deadline.must_leave()
-        deadline = Deadline(min(settings.timeout, settings.deadline.rest))
+        self._deadline.must_leave()
+        deadline = Deadline(min(self._access.timeout, self._deadline.rest))
         attempt = 0
         try:
             while True:
                 try:
                     return line.ask(request, deadline)
                 except PassingFault as fault:
-                    last = attempt == settings.retries or self._closed.is_set()
-                    if last or not wait_before_retry(attempt, settings.sleep, settings.jitter, left=deadline.rest):
+                    last = attempt == self._access.retries or self._closed.is_set()
+                    if last or not self._pace.wait_before_retry(attempt, left=deadline.rest):
                         raise fault.error from None
                 attempt += 1
         except EndpointError:
-            settings.deadline.must_leave(what=f"{line.place}: no answer")
+            self._deadline.must_leave(what=f"{line.place}: no answer")
             raise
 
 
 class _Line:
     """One address and its connection; `ask` and `drop` need the lock."""
 
-    def __init__(self, address: str, settings: WireSettings) -> None:
-        mapped = settings.addresses.apply(address)
+    def __init__(self, address: str, mapped: str, access: Access, tls: ssl.SSLContext | None) -> None:
         self.lock = threading.Lock()
         self.connection: tuple[TimedSocket, Exchange] | None = None
         self.place = address if mapped == address else f"{address} (mapped to {mapped})"
-        self._settings = settings
+        self._timeout = access.timeout
+        self._tls = tls
         try:
             self._host, self._port = parse_address(mapped)
-            self._name = settings.server_name or parse_address(address)[0]
+            self._name = access.tls_name or parse_address(address)[0]
         except UsageError as error:
-            hint = "brokers give their own addresses; --map-address corrects one"
+            hint = "brokers report their own addresses; correct them with --map-address"
             raise EndpointError(error.message, hint=hint) from None
 
     def ask(self, request: RemotingCommand, deadline: Deadline) -> RemotingCommand:
@@ -222,10 +211,10 @@ class _Line:
             self.drop()
         if self.connection is None:
             try:
-                opened = TimedSocket(self._host, self._port, deadline, self._settings.tls, self._name)
+                opened = TimedSocket(self._host, self._port, deadline, self._tls, self._name)
             except (OSError, ValueError) as error:
-                raise _not_connected(where, error, self._settings.timeout) from None
-            self.connection = opened, Exchange(max_frame=self._settings.max_frame)
+                raise _not_connected(where, error, self._timeout) from None
+            self.connection = opened, Exchange()
         connection, exchange = self.connection
         try:
             response = self._exchanged(connection, exchange, request, where, deadline)
@@ -248,17 +237,17 @@ class _Line:
         self, connection: TimedSocket, exchange: Exchange, request: RemotingCommand, where: str, deadline: Deadline
     ) -> RemotingCommand:
         frame = exchange.send(request)
-        problem = "it was closed before the whole answer had come"
+        problem = "it was closed before the complete answer arrived"
         try:
             connection.send(frame, deadline)
             while received := connection.receive(deadline):
                 if (response := exchange.receive(received)) is not None:
                     return response
         except TimeoutError:
-            hint = "a longer --source-timeout may help; RocketMQ 4.9 never answers a request code that it does not know"
+            hint = "try a longer --source-timeout; RocketMQ 4.9 never answers an unknown request code"
             if exchange.unknown_answers > 0:
-                hint = "it answered requests that were never sent: is a proxy in between mixing up connections?"
-            problem = f"{where}: no whole answer within {self._settings.timeout:g} s"
+                hint = "it answered requests that rmqlb did not send: does a proxy in between mix up connections?"
+            problem = f"{where}: no complete answer within {self._timeout:g} s"
             raise EndpointError(problem, hint=hint, code="no-answer") from None
         except ProtocolError as error:
             hint = "is this the port of a NameServer or broker?"
@@ -267,7 +256,7 @@ class _Line:
             if (failed := _tls_error(where, error)) is not None:
                 raise failed from None
             problem = reason(error)
-        wants = "want TLS, as in rocketmqs://" if self._settings.tls is None else "want a --client-cert"
+        wants = "need TLS, as in rocketmqs://" if self._tls is None else "need a --client-cert"
         hint = f"is it shutting down, or does it {wants}?"
         problem = f"{where}: the connection broke: {problem}"
         raise PassingFault(EndpointError(problem, hint=hint, code="connection-broke")) from None
@@ -290,14 +279,14 @@ def tls_context(
     import ssl
 
     def password() -> str:
-        raise UsageError("the client certificate's key has a password", hint="name a file with the key without it")
+        raise UsageError("the key of the client certificate has a password", hint="name a file with an unencrypted key")
 
     try:
         context = ssl.create_default_context(cafile=ca_file)
     except OSError as error:
         raise UsageError(f"cannot read the CA file {ca_file}: {reason(error)}") from None
     if client_cert is None and client_key is not None:
-        raise UsageError("--client-key makes no sense without --client-cert")
+        raise UsageError("--client-key needs --client-cert")
     if client_cert is not None:
         try:
             context.load_cert_chain(client_cert, client_key, password)
@@ -309,12 +298,12 @@ def tls_context(
 
 def _not_connected(where: str, error: OSError | ValueError, timeout: float) -> EndpointError | PassingFault:
     if isinstance(error, TimeoutError):
-        problem, hint = f"within {timeout:g} s", "is this the address, and does a firewall let it through?"
+        problem, hint = f"within {timeout:g} s", "is the address right, and does the firewall allow the connection?"
         return EndpointError(f"{where}: cannot connect {problem}", hint=hint, code="unreachable")
     if (failed := _tls_error(where, error)) is not None:
         return failed
-    problem = reason(error) if isinstance(error, OSError) else "no host can have this name"
-    hint = "is this the address and is it up? rmqlb doctor tries each step"
+    problem = reason(error) if isinstance(error, OSError) else "the host name is invalid"
+    hint = "is the address right, and is the server up? rmqlb doctor tests each step"
     answer = EndpointError(f"{where}: cannot connect: {problem}", hint=hint, code="unreachable")
     return PassingFault(answer) if isinstance(error, ConnectionError) else answer
 
@@ -325,14 +314,14 @@ def _tls_error(where: str, error: Exception) -> EndpointError | None:
     if not isinstance(error, ssl.SSLError):
         return None
     problem = reason(error)
-    hint = "does it speak TLS on this port, and did the CA in --ca-file sign it? without TLS it is rocketmq://"
+    hint = "does this port use TLS, and did the CA in --ca-file sign the certificate? without TLS, use rocketmq://"
     if isinstance(error, ssl.SSLCertVerificationError):
         problem = error.verify_message.rstrip(".")
-        hint = "is the CA that signed it in --ca-file, or among the system's where none is given?"
+        hint = "is the certificate's CA in --ca-file, or without --ca-file, among the system's CAs?"
         if error.verify_code in _WRONG_NAME:
-            hint = "if this is the server, say with --tls-name which name is in its certificate"
+            hint = "if this is the right server, pass the name in its certificate with --tls-name"
     elif "alert" in problem:
-        hint = "does it want a --client-cert, and one of a CA that it knows? yours to trust is --ca-file"
+        hint = "does the server need a --client-cert of a CA that it trusts? --ca-file names the CA that rmqlb trusts"
     return EndpointError(f"{where}: TLS failed: {problem}", hint=hint, code="tls-failed")
 
 
@@ -377,7 +366,7 @@ class TimedSocket:
         return self._socket.recv(_CHUNK)
 
     def is_quiet(self) -> bool:
-        """The connection is open and nothing is waiting, as expected between two calls."""
+        """Whether the connection is open and nothing waits in it, as expected between two calls."""
         self._socket.settimeout(0)
         try:
             self._socket.recv(1)
@@ -411,7 +400,7 @@ def look_up(host: str, port: int, deadline: Deadline) -> Sequence[_Found]:
 
 
 def _connect(found: Sequence[_Found], deadline: Deadline) -> socket.socket:
-    failed: OSError = TimeoutError("there is no address")
+    failed: OSError = TimeoutError("it has no address")
     for at, (family, kind, protocol, _, address) in enumerate(found):
         trying = socket.socket(family, kind, protocol)
         try:

@@ -1,1 +1,1 @@
-"""What users write: configuration, policies, inputs of simulations, secrets; read strictly, with lines."""
+"""Files that users write: configuration, policies, inputs of simulations, secrets; read strictly, with lines."""

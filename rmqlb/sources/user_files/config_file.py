@@ -54,7 +54,7 @@ def read_user_file(path: str) -> ConfigFile:
     for context in config.contexts.values():
         if "secret" in context.values and mode & 0o077:
             where = context.values["secret"].origin
-            problem = f"{where}: it says where a secret is, and other users can open the file"
+            problem = f"{where}: other users can read this file, which contains the location of a secret"
             raise UsageError(problem, hint=f"chmod 600 {path}", code="config-not-private")
     return config
 
@@ -89,7 +89,7 @@ def _read(path: str) -> tuple[str | None, int]:
 
 class _ConfigReader(StrictReader):
     def __init__(self, text: str, path: str) -> None:
-        super().__init__(text, path, lambda problem, hint: UsageError(problem, hint=hint), "write output: json")
+        super().__init__(text, path, "write output: json")
         self._found = self.document()
         self._lines = lines_of(text) if isinstance(self._found, dict) else {}
 
@@ -111,7 +111,7 @@ class _ConfigReader(StrictReader):
         check_context_name(name, self._place(path))
         values = self._values(value, path, ENDPOINT)
         if "source" not in values:
-            self.refuse(path, "it has no source", "source: rocketmq://HOST:9876, or a Dashboard's URL")
+            self.refuse(path, "it has no source", "write source: rocketmq://HOST:9876, or a Dashboard's URL")
         return Context(name, values, self.where, self._lines.get(path, 1))
 
     def _values(
@@ -119,7 +119,7 @@ class _ConfigReader(StrictReader):
     ) -> dict[str, Written]:
         for name in value if isinstance(value, dict) else ():
             if str(name).lower().replace("_", "-") in _SECRETS:
-                hint = f"a configuration never holds a secret; a context's secret {PLACES}"
+                hint = f"a configuration never contains a secret; write where the context's secret {PLACES}"
                 self.refuse((*path, str(name)), "there is no such key", hint)
         known = {key.name: key for key in keys}
         written = {}
@@ -141,7 +141,7 @@ class _ConfigReader(StrictReader):
             self.refuse(path, f"{self.shown(value)} is not a text or a number")
         text = require_text(str(value) if key.kind == "amount" else self.name(value, path), self._place(path))
         if key.kind == "path" and not (os.path.isabs(text) or text.startswith("~/")):
-            self.refuse(path, "it is not an absolute path, nor one that begins with ~/")
+            self.refuse(path, "expected an absolute path, or one that begins with ~/")
         return text
 
     def _place(self, path: Path) -> str:
@@ -154,10 +154,10 @@ _BROKER_QUEUE = re.compile(r"(?P<broker>.+):(?P<queue>[0-9]{1,9})", re.DOTALL)
 
 def read_config_lists(path: str, topics: Iterable[str], option: str) -> dict[str, list[MessageQueue]]:
     """Client ID → its configured queues (raises DataError, UsageError)."""
-    text = read_text(path, option, _LONGEST_LIST, "it has at most 16 MB")
+    text = read_text(path, option, _LONGEST_LIST, "the limit is 16 MB")
     value = read_yaml(text, path)
     if not isinstance(value, dict) or not all(isinstance(entries, list) for entries in value.values()):
-        raise DocumentError(f"{path}: expected a mapping of client ids to lists of BROKER:QUEUE")
+        raise DocumentError(f"{path}: expected a mapping of client IDs to lists of BROKER:QUEUE")
     names = tuple(topics)
     return {
         str(client_id): [queue for entry in entries for queue in _queues(entry, names, f"{path}, {client_id}")]
@@ -242,8 +242,8 @@ def _alone_in(folder: str, path: str) -> Iterator[None]:
                 break
             except BlockingIOError:
                 if time.monotonic() > deadline:
-                    problem = f"{path}: another rmqlb has been changing it for {_PATIENCE_S:.0f} s"
-                    raise UsageError(problem, hint="end that one, or try again") from None
+                    problem = f"{path}: another rmqlb process has held its lock for {_PATIENCE_S:.0f} s"
+                    raise UsageError(problem, hint="end that process, or try again") from None
                 time.sleep(_PAUSE_S)
         yield
     finally:

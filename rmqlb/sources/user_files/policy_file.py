@@ -32,7 +32,7 @@ Name = TypeVar("Name", bound=str)
 
 def read_policy(path: str, strategies: Collection[str]) -> Policy:
     """The policy in a file, or on stdin for `-`; `strategies` may be assumed (raises UsageError)."""
-    text = read_text(path, "--policy", MAX_BYTES, "a policy has at most 1 MB")
+    text = read_text(path, "--policy", MAX_BYTES, "the limit is 1 MB")
     return parse_policy(text, "stdin" if path == "-" else path, strategies)
 
 
@@ -45,14 +45,13 @@ def parse_policy(text: str, where: str, strategies: Collection[str]) -> Policy:
     return reader.policy(reader.document())
 
 
-def _invalid(problem: str, hint: str | None) -> UsageError:
-    return UsageError(problem, hint=hint, code="policy-invalid")
-
-
 class _PolicyReader(StrictReader):
     def __init__(self, text: str, where: str, strategies: Collection[str]) -> None:
-        super().__init__(text, where, _invalid, _EXAMPLE)
+        super().__init__(text, where, _EXAMPLE)
         self._strategies = strategies
+
+    def fault(self, problem: str, hint: str | None) -> UsageError:
+        return UsageError(problem, hint=hint, code="policy-invalid")
 
     def policy(self, value: object) -> Policy:
         document = self.mapping(value, (), ("rules", "waivers"), ("rules",))
@@ -69,12 +68,12 @@ class _PolicyReader(StrictReader):
     def _rule(self, value: object, path: Path) -> Rule:
         found = self.mapping(value, path, _RULE_KEYS, ("name", "limits"))
         if ("groups" in found) == ("topics" in found):
-            self.refuse(path, "a rule is about groups or about topics", "name one of them: groups: ['*']")
+            self.refuse(path, "a rule needs either groups or topics", "name one of them, as in groups: ['*']")
         about, key = (GROUP, "groups") if "groups" in found else (TOPIC, "topics")
         if "assume" in found and about == TOPIC:
-            self.refuse((*path, "assume"), "a rule about topics assumes no strategy")
+            self.refuse((*path, "assume"), "a rule about topics cannot assume a strategy")
         if "skipOffline" in found and about == TOPIC:
-            self.refuse((*path, "skipOffline"), "a topic is not offline; the key is for rules about groups")
+            self.refuse((*path, "skipOffline"), "the key is only for rules about groups")
         assume, skip = found.get("assume"), found.get("skipOffline", False)
         if not isinstance(skip, bool):
             self.refuse((*path, "skipOffline"), f"{shown(skip)} is neither true nor false")
@@ -94,11 +93,11 @@ class _PolicyReader(StrictReader):
         if isinstance(value, dict):
             for name in value:
                 if name in LIMITS and name not in known:
-                    here = f"limits of {about}s are {', '.join(known)}"
-                    self.refuse((*path, name), f"{name} is no limit of {about}s", here)
+                    here = f"limits of {about}s: {', '.join(known)}"
+                    self.refuse((*path, name), f"{name} is not a limit of {about}s", here)
         found = self.mapping(value, path, known, ())
         if not found:
-            self.refuse(path, "a rule needs a limit", f"there are {', '.join(known)}")
+            self.refuse(path, "a rule needs a limit", f"known limits: {', '.join(known)}")
         return tuple(Limit(name, self._bound(bound, (*path, name))) for name, bound in found.items())
 
     def _bound(self, value: object, path: Path) -> Bound:
@@ -158,7 +157,7 @@ class _PolicyReader(StrictReader):
         try:
             return date.fromisoformat(str(value) if is_like_one else "")
         except ValueError:
-            self.refuse(path, f"{shown(value)} is not a date", "write YYYY-MM-DD, the last day on which it counts")
+            self.refuse(path, f"{shown(value)} is not a date", "write YYYY-MM-DD, the last day of the waiver")
 
     def _strategy(self, value: object, path: Path) -> str:
         return self._one_of(self.name(value, path).upper(), path, self._strategies, "strategies")

@@ -17,7 +17,7 @@ def read_secret(place: SecretPlace, where: str, environment: Mapping[str, str]) 
         return secret_in_file(os.path.expanduser(place.name), f"{where}: {place}")
     if place.kind == "env":
         if not environment.get(place.name):
-            raise UsageError(f"{where}: {place}: there is no such variable", hint=f"set {place.name}", code="no-secret")
+            raise UsageError(f"{where}: {place}: the variable is not set", hint=f"set {place.name}", code="no-secret")
         return environment[place.name]
     return _in_keyring(place, where)
 
@@ -41,7 +41,7 @@ def secret_in_file(path: str, what: str) -> str:
 def _require_private(descriptor: int, path: str, what: str) -> None:
     status = os.fstat(descriptor)
     if os.name == "posix" and stat.S_ISREG(status.st_mode) and status.st_mode & 0o077:
-        raise UsageError(f"{what}: other users can open it", hint=f"chmod 600 {path}", code="secret-not-private")
+        raise UsageError(f"{what}: other users can read it", hint=f"chmod 600 {path}", code="secret-not-private")
 
 
 def _in_keyring(place: SecretPlace, where: str) -> str:
@@ -54,9 +54,11 @@ def _in_keyring(place: SecretPlace, where: str) -> str:
     try:
         secret = keyring.get_password(service, user)
     except Exception as error:  # noqa: BLE001 - a keyring's backend may raise anything
-        hint = "is the keyring unlocked? keyring diagnose tells which one is used"
+        hint = "is the keyring unlocked? keyring diagnose shows which keyring is in use"
         raise UsageError(
-            f"{where}: {place}: the keyring does not give it ({type(error).__name__})", hint=hint, code="no-secret"
+            f"{where}: {place}: the keyring does not return the secret ({type(error).__name__})",
+            hint=hint,
+            code="no-secret",
         ) from None
     if not isinstance(secret, str) or not secret:
         raise UsageError(

@@ -1,4 +1,6 @@
 from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -13,7 +15,7 @@ from rmqlb.engine.allocate.rules import JAVA_CLASSES, SDKS, WITHOUT_SETTINGS
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.model.message_queue import sort_client_ids, sort_queues
 from tests.support.builders import queues
-from tests.support.mismatches import every_case, vectors
+from tests.support.mismatches import assert_recorded, every_case, vectors
 
 ids = st.lists(st.text("abc10.@é\U0001f600￮", min_size=1, max_size=8), min_size=1, max_size=12)
 BROKERS = st.sampled_from(["a", "b-10", "b-9", "r@x"])
@@ -100,99 +102,60 @@ def test_what_cannot_be_meant_or_would_be_too_large_is_refused() -> None:
         allocate("AVGE", queues(1), ["a"])
     assert (raised.value.hint or "").startswith("did you mean AVG")
     assert allocate("PIN-" * 16 + "AVG", queues(2), ["x@1"], hosts=["x"])["x@1"]
-    with pytest.raises(UsageError, match=r"strategy PIN-PIN-.*: more than 16 strategies around another"):
+    with pytest.raises(UsageError, match=r"strategy PIN-PIN-.*: more than 16 nested strategies"):
         allocate("PIN-" * 2000 + "AVG", queues(2), ["x@1"], hosts=["x"])
-    with pytest.raises(UsageError, match="the pattern 'x' says no zone"):
+    with pytest.raises(UsageError, match="the pattern 'x' does not mark the zone"):
         allocate("MACHINE_ROOM_NEARBY", queues(2), ["x"], broker_zones="(.*)", client_zones="x")
     members = [f"c{number}" for number in range(12)]
     with pytest.raises(
         UsageError, match=r"--strategy-option virtual-nodes=83334: 12 consumers would have 1000008 entries"
     ) as raised:
         allocate("CONSISTENT_HASH", queues(4), members, virtual_nodes=83_334)
-    assert raised.value.hint == "for so many consumers, at most --strategy-option virtual-nodes=83333"
+    assert raised.value.hint == "with so many consumers, pass at most --strategy-option virtual-nodes=83333"
     with pytest.raises(UsageError, match="entries on the ring"):
         allocate_for("c0", "PIN-CONSISTENT_HASH", queues(4), members, virtual_nodes=10**6, hosts=["c0", "c1"])
     assert allocate("AVG", queues(4), members, virtual_nodes=10**6)["c0"]
 
 
 ZONES = Settings(broker_zones="(.)", client_zones="(.)")
-PIN = Settings(hosts=frozenset({"h"}))
-BLOCKS = ("0..2 of consumer 0", "3..5 of consumer 1", "6..7 of consumer 2")
-SECOND = "goes to consumer 1, the second process with the id x, which takes the first one's"
-SECOND_BLOCK = "consumer 1, the second process with the id x, which takes the first one's block"
-BEHIND = "consumer 1 of 2 (counted from 0), and only 1 queues"
-OWN, SHARED = "zone p has consumers of its own", "zone q has no consumer, all share it"
+PIN, OF_X, OF_Y = (Settings(hosts=frozenset({host})) for host in "hxy")
+ROOMS = queues(8, "r@a") + queues(3, "s@b") + queues(1, "plain") + queues(1, "t@c")
+REASONS: Mapping[str, tuple[str, list[MessageQueue], str, Settings]] = {
+    "blocks": ("AVG", queues(8), "x y z", Settings()),
+    "blocks, an ID twice": ("AVG", queues(2), "x x", Settings()),
+    "blocks, fewer queues": ("AVG", queues(1), "x y", Settings()),
+    "a circle": ("AVG_BY_CIRCLE", queues(5), "x y", Settings()),
+    "a circle, an ID twice": ("AVG_BY_CIRCLE", queues(2), "x x", Settings()),
+    "a circle, fewer queues": ("AVG_BY_CIRCLE", queues(1), "x y", Settings()),
+    "rooms": ("MACHINE_ROOM", ROOMS, "x y z", Settings(consumer_idcs=frozenset({"r", "s"}))),
+    "rooms, none has a queue": ("MACHINE_ROOM", queues(1), "x y", Settings(consumer_idcs=frozenset({"r"}))),
+    "zones": ("MACHINE_ROOM_NEARBY", queues(2, "p-a") + queues(2, "q-b"), "p1 p2", ZONES),
+    "zones, fewer queues": ("MACHINE_ROOM_NEARBY", queues(1, "p-a"), "p1 p2", ZONES),
+    "zones, y without a queue": ("MACHINE_ROOM_NEARBY", queues(1, "x"), "x y", ZONES),
+    "zones, one without consumers": ("MACHINE_ROOM_NEARBY", queues(1, "z"), "x y", ZONES),
+    "pinned": ("PIN", queues(1), "h@1 h@2 other@1", PIN),
+    "pinned, no consumer there": ("PIN", queues(1), "other@1", PIN),
+    "pinned over all": ("PIN_OVER_ALL", queues(3), "x y", OF_X),
+    "pinned over all, fewer queues": ("PIN_OVER_ALL", queues(1), "x y", OF_Y),
+    # an entry with a queue's own hash takes the queue, and is not past the end
+    "a ring, equal hashes": ("CONSISTENT_HASH", [MessageQueue("T", "broker-a", 46067)], "10.0.0.1@32657", Settings(virtual_nodes=1)),
+    "a ring": ("CONSISTENT_HASH", queues(4), "x y", Settings(virtual_nodes=3)),
+    "a ring, fewer queues": ("CONSISTENT_HASH", queues(1), "x y", Settings(virtual_nodes=7)),
+    "an empty ring": ("CONSISTENT_HASH", queues(3, "a")[2:], "x y", Settings(virtual_nodes=0)),
+    "a list": ("CONFIG", queues(1), "x y", Settings(config={"x": []})),
+}  # fmt: skip
 
 
-@every_case(("strategy", "mqs", "ids", "settings", "reasons"), [
-    ("AVG", queues(8), "x y z", Settings(), [f"queue {n} is in block {BLOCKS[n // 3]}" for n in range(8)]),
-    ("AVG", queues(2), "x x", Settings(), ["queue 0 is in block 0..0 of consumer 0", f"queue 1 is in block 1..1 of {SECOND_BLOCK}"]),
-    ("AVG_BY_CIRCLE", queues(2), "x x", Settings(), ["queue 0, 0 mod 2 = 0, goes to consumer 0", f"queue 1, 1 mod 2 = 1, {SECOND}"]),
-    ("AVG_BY_CIRCLE", queues(5), "x y", Settings(), [f"queue {n}, {n} mod 2 = {n % 2}, goes to consumer {n % 2}" for n in range(5)]),
-    (
-        "MACHINE_ROOM",
-        queues(8, "r@a") + queues(3, "s@b") + queues(1, "plain") + queues(1, "t@c"),
-        "x y z",
-        Settings(consumer_idcs=frozenset({"r", "s"})),
-        [
-            *(f"queue {n} of the listed rooms is in block {n // 3} of 3 queues" for n in range(9)),
-            "queue 9 of the listed rooms is left over, for consumer 0",
-            "queue 10 of the listed rooms is left over, for consumer 1",
-            "the broker's name is not ROOM@NAME",
-            "room t is not listed",
-        ],
-    ),
-    (
-        "MACHINE_ROOM_NEARBY",
-        queues(2, "p-a") + queues(2, "q-b"),
-        "p1 p2",
-        ZONES,
-        [f"{zone}: queue {n} is in block {n}..{n} of consumer {n}" for zone in (OWN, SHARED) for n in range(2)],
-    ),
-    ("PIN", queues(1), "h@1 h@2 other@1", PIN, ["among the 2 consumers on chosen machines: queue 0 is in block 0..0 of consumer 0"]),
-    ("PIN", queues(1), "other@1", PIN, ["no consumer runs on a chosen machine"]),
-    (
-        "CONSISTENT_HASH",  # an entry with a queue's own hash takes it, and is not past the end
-        [MessageQueue("T", "broker-a", 46067)],
-        "10.0.0.1@32657",
-        Settings(virtual_nodes=1),
-        ["hash 851741760, next on the ring is 851741760, entry 0 of 10.0.0.1@32657"],
-    ),
-    ("CONSISTENT_HASH", queues(3)[2:], "x y", Settings(virtual_nodes=3), ["hash 5127707, next on the ring is 962721897, entry 0 of y"]),
-    (
-        *("CONSISTENT_HASH", queues(4)[3:], "x y", Settings(virtual_nodes=3)),
-        ["hash 3682045333, next on the ring is 962721897 (past the end of the ring), entry 0 of y"],
-    ),
-    ("CONSISTENT_HASH", queues(3, "a")[2:], "x y", Settings(virtual_nodes=0), ["hash 3766250058, and the ring is empty"]),
-    ("CONFIG", queues(1), "x y", Settings(config=[]), ["by configuration"]),
-    ("PIN_OVER_ALL", queues(3), "x y", Settings(hosts=frozenset({"x"})), [*(f"among all 2 consumers: queue {n} is in block 0..1 of consumer 0" for n in (0, 1)), "among all 2 consumers: queue 2 is in block 2..2 of consumer 1; y is not on a chosen machine, and takes nothing"]),
-])  # fmt: skip
-def test_each_queue_has_its_reason(
-    strategy: str, mqs: list[MessageQueue], ids: str, settings: Settings, reasons: list[str]
-) -> None:
-    prepared = prepare(strategy, mqs, ids.split(), settings)
-    assert [prepared.why(queue) for queue in mqs] == reasons
+def reasons(strategy: str, mqs: list[MessageQueue], client_ids: str, settings: Settings) -> Iterator[str]:
+    prepared = prepare(strategy, mqs, client_ids.split(), settings)
+    yield from (f"{queue.broker_name} {queue.queue_id}: {prepared.why(queue)}" for queue in mqs)
+    idle = [each for each in dict.fromkeys(client_ids.split()) if not prepared.share(each)]
+    yield from (f"{client_id} is idle: {prepared.why_idle(client_id)}" for client_id in idle)
 
 
-@every_case(("strategy", "mqs", "ids", "settings", "client_id", "reason"), [
-    ("CONSISTENT_HASH", queues(1), "x y", Settings(virtual_nodes=7), "y", "none of 1 queues meets one of its 7 entries on the ring first"),
-    ("MACHINE_ROOM_NEARBY", queues(1, "p-a"), "p1 p2", ZONES, "p2", f"zone p: {BEHIND}"),
-    ("PIN", queues(1), "h@1 h@2 other@1", PIN, "h@2", BEHIND),
-    ("PIN", queues(1), "h@1 h@2 other@1", PIN, "other@1", "other is not one of the chosen machines"),
-    ("AVG", queues(1), "x y", Settings(), "y", BEHIND),
-    ("AVG_BY_CIRCLE", queues(1), "x y", Settings(), "y", BEHIND),
-    ("MACHINE_ROOM", queues(1), "x y", Settings(consumer_idcs=frozenset({"r"})), "y", "consumer 1 of 2 (counted from 0), and only 0 queues in the listed rooms"),
-    ("MACHINE_ROOM_NEARBY", queues(1, "x"), "x y", ZONES, "y", "zone y has no queue, and every other zone has consumers of its own"),
-    ("MACHINE_ROOM_NEARBY", queues(1, "z"), "x y", ZONES, "y", "zone y has no queue, and the zones without consumers have too few"),
-    ("PIN_OVER_ALL", queues(1), "x y", Settings(hosts=frozenset({"x"})), "y", "y is not one of the chosen machines"),
-    ("PIN_OVER_ALL", queues(1), "x y", Settings(hosts=frozenset({"y"})), "y", BEHIND),
-    ("CONFIG", queues(1), "x y", Settings(config={"x": []}), "x", "its list is empty"),
-    ("CONFIG", queues(1), "x y", Settings(config={"x": []}), "y", "no queue is configured for it"),
-])  # fmt: skip
-def test_an_idle_consumer_has_its_reason(
-    strategy: str, mqs: list[MessageQueue], ids: str, settings: Settings, client_id: str, reason: str
-) -> None:
-    assert prepare(strategy, mqs, ids.split(), settings).why_idle(client_id) == reason
+def test_reasons_of_queues_and_idle_consumers_are_as_recorded(request: pytest.FixtureRequest) -> None:
+    answers = {f"{name}, {case[0]}": [*reasons(*case)] for name, case in REASONS.items()}
+    assert_recorded(Path(__file__).with_name("reasons.txt"), answers, request)
 
 
 FILES = {"java": "allocate", "go": "go-allocate", "cpp": "cpp-allocate"}

@@ -63,8 +63,8 @@ def test_a_class_an_object_and_a_method_do_as_well(strategy: Any) -> None:
     (lambda queues: (queue for queue in queues), "returned a generator"),
     (lambda queues: queues[0], "returned a MessageQueue"),
     (lambda queues: [queues[0].queue_id], "returned a list with an int in it: 0"),
-    (lambda queues: [MessageQueue("T", "broker-z", 0)], "returned MessageQueue [topic=T, brokerName=broker-z, queueId=0], which is none of the 4"),
-    (lambda queues: queues * 1000, "returned 4,000 queues, and was given 4"),
+    (lambda queues: [MessageQueue("T", "broker-z", 0)], "returned MessageQueue [topic=T, brokerName=broker-z, queueId=0], which is not one of the 4"),
+    (lambda queues: queues * 1000, "returned 4,000 queues, but got 4"),
 ])  # fmt: skip
 def test_a_wrong_answer_is_an_error_of_its_own(answer: Callable[[Any], Any], told: str) -> None:
     def wrong(group: str, client_id: str, queues: list[MessageQueue], client_ids: list[str]) -> Any:
@@ -80,9 +80,9 @@ def test_a_wrong_answer_is_an_error_of_its_own(answer: Callable[[Any], Any], tol
 @every_case(("strategy", "told"), [
     (lambda group: [], "<lambda> does not take 4 arguments"),
     (ByCircle.allocate, "allocate does not take 4 arguments"),
-    (5, "an int cannot be called"),
-    (dict, "the class dict cannot be called"),
-    (None, "a NoneType cannot be called"),
+    (5, "an int is not callable"),
+    (dict, "the class dict is not callable"),
+    (None, "a NoneType is not callable"),
 ])  # fmt: skip
 def test_what_is_no_strategy_is_refused(strategy: Any, told: str) -> None:
     for ask in (lambda: allocate(strategy, queues(4), IDS), lambda: Members(IDS, strategy)):
@@ -153,7 +153,7 @@ last_throws = by_rule(lambda queue, own, _, size: queue % size == own if own + 1
     (rounds_down, {"custom-unassigned": "leaves 2 queues (first broker-a:6 of T) unassigned: no consumer reads them"}),
     (first_to_all, {"custom-duplicate-owners": "gives 1 queue (broker-a:0 of T) to several consumers, which all read it"}),
     # What the one that throws does not take, it may hold: that is not unassigned.
-    (last_throws, {"custom-throws": "throws for 1 of 3 consumers, which keep what they hold; first 10.0.0.9@1: ZeroDivisionError"}),
+    (last_throws, {"custom-throws": "throws for 1 of 3 consumers, which keep their queues; first 10.0.0.9@1: ZeroDivisionError"}),
 ])  # fmt: skip
 def test_what_a_strategy_does_wrong_is_named(strategy: Any, found: dict[str, str]) -> None:
     told = codes(strategy)

@@ -1,5 +1,6 @@
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,65 +16,64 @@ from rmqlb.engine.assignment import brokers, consumers, detect
 from rmqlb.engine.assignment.assign import Members, assign, owners_at_rest, runnable, under, why_idle
 from rmqlb.engine.assignment.detect import fitting_strategies
 from rmqlb.engine.assignment.owners import owners_by_strategy
-from rmqlb.model.group import (
-    Connection,
-    ConsumerGroup,
-    MemberReport,
-    MemberView,
-    ProxyView,
-    QueueState,
-    Seen,
-    States,
-    is_grpc,
-)
+from rmqlb.model.group import Connection, ConsumerGroup, MemberReport, MemberView, ProxyView, QueueState, Seen, is_grpc
 from rmqlb.model.message_queue import sort_queues
 from rmqlb.model.owners import ConsumerQueues, PopTopic, QueueOwners
-from rmqlb.model.result import ERROR, INFO, WARNING, Finding
+from rmqlb.model.result import INFO, WARNING, Finding
 from rmqlb.model.snapshot import AssignmentAnswer, AssignmentQuestion
 from tests.support.builders import HERE, group, queues, route
-from tests.support.mismatches import every_case, vectors
+from tests.support.mismatches import assert_recorded, every_case, vectors
 
 CLIENTS = tuple(f"10.0.0.{number}@1" for number in range(1, 5))
-NO_QUEUE = "the topic has no readable queue"
+XYZ = ("x", "y", "z")
+# Both brokers are in zone z; only x is there, and CONFIG, which has no list, throws for it.
+NEAR_X = Settings(inner="CONFIG", broker_zones={"a": "z"}, client_zones={"x": "z", "y": "y", "z": "w"})
+CONFIGURED = Settings(
+    config={"x": [MessageQueue("T", "a", 0), MessageQueue("T", "gone", 7), MessageQueue("Other", "a", 0)]}
+)
+SUBSCRIBED = Members(("a", "b"), "AVG", subscribed={"b": {"T", "U"}})
+ASKING = Members(("a", "b", "c"), "CONSISTENT_HASH", by_broker=True, by_broker_of={"b": False})
+ASSIGNED: Mapping[str, tuple[TopicRouteData, Members]] = {
+    "y does not subscribe": (route(a=2), Members(("x", "y"), "AVG", subscribed={"y": {"Other"}})),
+    "y does not subscribe, BROADCASTING": (route(a=2), Members(("x", "y"), "AVG", subscribed={"y": {"Other"}}, broadcasting=True)),
+    "no readable queue": (route(perm=2, a=4), Members(("x", "y"), "AVG")),
+    "no readable queue, BROADCASTING": (route(perm=2, a=4), Members(("x", "y"), "AVG", broadcasting=True)),
+    "no consumer": (route(a=2), Members((), "AVG")),
+    "queues that only a CONFIG list names": (route(a=1), Members(("x",), "CONFIG", CONFIGURED)),
+    "the client of x throws": (route(a=1), Members(XYZ, "MACHINE_ROOM_NEARBY", NEAR_X)),
+    "the client of x throws, others run AVG": (route(a=3), Members(XYZ, "AVG", NEAR_X, strategy_of={"x": "MACHINE_ROOM_NEARBY"})),
+    "all clients throw": (route(a=1), Members(("x", "x"), "MACHINE_ROOM_NEARBY", Settings(broker_zones={}))),
+    "the constructor throws without settings": (route(a=1), Members(("x",), "MACHINE_ROOM_NEARBY")),
+    "the constructor throws": (route(a=1), Members(("x",), "CONSISTENT_HASH", Settings(virtual_nodes=-1))),
+    "two strategies": (route(a=4), Members(("x", "y"), "AVG", strategy_of={"y": "AVG_BY_CIRCLE"})),
+    "an inner strategy": (route(a=2), Members(("x",), "PIN", Settings(inner="AVG_BY_CIRCLE", hosts=frozenset("x")))),
+    # a consumer that computes its share itself keeps its place and its share
+    "brokers do not have the strategy, except for b": (route(x=8), ASKING),
+    "brokers do not have the strategy": (route(x=8), replace(ASKING, by_broker_of={})),
+    "brokers have the strategy": (route(x=4), replace(ASKING, strategy="AVG")),
+}  # fmt: skip
 
 
-def test_who_does_not_subscribe_takes_its_place_and_without_queues_or_consumers_nobody_owns() -> None:
-    members = Members(("x", "y"), "AVG", subscribed={"y": {"Other"}})
-    found = assign(route(a=2), members)
-    assert ([*found.owners.values()], [*found.idle]) == ([("x",), ()], ["y"])
-    everybody = replace(members, broadcasting=True)
-    assert assign(route(a=2), everybody).idle == {"y": "this consumer does not subscribe to the topic"}
-    assert assign(route(perm=2, a=2), everybody).idle == dict.fromkeys("xy", NO_QUEUE)
-    found = assign(route(perm=2, a=4), Members(("x", "y"), "AVG"))
-    assert (found.queues, found.idle) == ((), dict.fromkeys("xy", NO_QUEUE))
-    assert [*assign(route(a=2), Members((), "AVG")).owners.values()] == [(), ()]
-    ghost = MessageQueue("T", "gone", 7)  # queues that only a CONFIG list names come last
-    config = {"x": [MessageQueue("T", "a", 0), ghost, MessageQueue("Other", "a", 0)]}
-    found = assign(route(a=1), Members(("x",), "CONFIG", Settings(config=config)))
-    assert found.queues == (MessageQueue("T", "a", 0), ghost)
+def assigned(topic: TopicRouteData, members: Members) -> Iterator[str]:
+    try:
+        found = assign(topic, members, explain=True)
+    except AllocationError as error:
+        yield f"{error.message} [{error.hint}]"
+        return
+    yield found.strategy
+    for queue in found.queues:
+        owners = " ".join(found.owners[queue]) or "nobody"
+        yield f"{queue.topic} {queue.broker_name} {queue.queue_id}: {owners}, {found.reasons.get(queue)}"
+    yield from (f"{client_id} is idle: {why}" for client_id, why in found.idle.items())
+    yield from (f"{client_id} throws: {error}" for client_id, error in found.failures.items())
 
 
-def test_a_member_behind_one_whose_client_throws_has_its_share() -> None:
-    """Both brokers are in zone z; only x is there, and CONFIG, which has no list, throws for it."""
-    settings = Settings(inner="CONFIG", broker_zones={"a": "z"}, client_zones={"x": "z", "y": "y", "z": "w"})
-    found = assign(route(a=1), Members(("x", "y", "z"), "MACHINE_ROOM_NEARBY", settings), explain=True)
-    assert (set(found.failures), set(found.idle)) == ({"x"}, {"y", "z"})
-    mixed = Members(("x", "y", "z"), "AVG", settings, strategy_of={"x": "MACHINE_ROOM_NEARBY"})
-    found = assign(route(a=3), mixed, explain=True)
-    assert ([*found.owners.values()], [*found.failures]) == ([(), ("y",), ("z",)], ["x"])
-    assert found.reasons[found.queues[0]] == "queue 0 is in block 0..0 of consumer 0"
-
-
-@every_case(("ids", "strategy", "settings", "error", "hint"), [
-    ("x x", "MACHINE_ROOM_NEARBY", Settings(broker_zones={}), "topic T: Machine room is null", "say with --strategy"),
-    ("x", "MACHINE_ROOM_NEARBY", Settings(), "machineRoomResolver is null", "say with --strategy-option broker-zone"),
-    ("x", "CONSISTENT_HASH", Settings(virtual_nodes=-1), "illegal virtualNodeCnt :-1", "CONSISTENT_HASH cannot run"),
-])  # fmt: skip
-def test_no_assignment_if_all_clients_throw(ids: str, strategy: str, settings: Settings, error: str, hint: str) -> None:
-    with pytest.raises(AllocationError) as raised:
-        assign(route(a=1), Members(tuple(ids.split()), strategy, settings))
-    assert raised.value.message.startswith(error)
-    assert (raised.value.hint or "").startswith(hint)
+def test_assignments_and_their_reasons_are_as_recorded(request: pytest.FixtureRequest) -> None:
+    answers = {name: [*assigned(*case)] for name, case in ASSIGNED.items()}
+    routes = [route("U", perm=2, x=4), route("T", x=1), route("V", x=1), route("W", x=2)]
+    assignments = [assign(one, SUBSCRIBED) for one in routes]
+    answers["why b is idle"] = [why_idle("b", some) for some in (assignments[1:2], assignments)]
+    assert_recorded(Path(__file__).with_name("assignments.txt"), answers, request)
 
 
 def test_owners_by_strategy_come_queue_by_queue_and_strategy_by_strategy() -> None:
@@ -97,45 +97,6 @@ def test_owners_by_strategy_come_queue_by_queue_and_strategy_by_strategy() -> No
     explained = owners_by_strategy("g", [route(a=4)], members, ["AVG", "CONFIG"], explain=True)
     assert [each.mismatches for each in explained.strategies] == [None, None]
     assert [queue.reasons["CONFIG"] for queue in explained.queues] == ["by configuration"] * 4 + [None]
-
-
-def test_a_queue_goes_where_its_owners_own_strategy_puts_it() -> None:
-    members = Members(("x", "y"), "AVG", strategy_of={"y": "AVG_BY_CIRCLE"})
-    found = assign(route(a=4), members, explain=True)
-    begins = ["queue 0 is in", "AVG: queue 1 is in block", "AVG: queue 2 is in block", "queue 3, 3 mod"]
-    assert [*found.owners.values()] == [("x",), ("x", "y"), (), ("y",)]
-    for queue, begin in zip(found.queues, begins, strict=True):
-        text, *other = found.reasons[queue].split("; ")
-        assert text.startswith(begin)
-        circle = f"AVG_BY_CIRCLE: queue {queue.queue_id}, {queue.queue_id} mod 2"
-        assert [each.startswith(circle) for each in other] == [True] * begin.startswith("AVG:")
-    nearby = Members(("x",), "MACHINE_ROOM_NEARBY", Settings(inner="AVG_BY_CIRCLE"))
-    assert nearby.name == "MACHINE_ROOM_NEARBY-AVG_BY_CIRCLE"
-
-
-def test_a_member_without_queues_has_a_reason_for_each_topic() -> None:
-    members = Members(("a", "b"), "AVG", subscribed={"b": {"T", "U"}})
-    too_few = "consumer 1 of 2 (counted from 0), and only 1 queues"
-    routes = [route("U", perm=2, x=4), route("T", x=1), route("V", x=1), route("W", x=2)]
-    assignments = [assign(one, members) for one in routes]
-    assert why_idle("b", assignments[1:2]) == too_few
-    assert why_idle("b", assignments) == (
-        f"U: {NO_QUEUE}; T, V: {too_few}; "
-        "W: this consumer does not subscribe to the topic, so that its share stays unassigned"
-    )
-
-
-def test_consumers_whose_strategy_brokers_do_not_have_own_nothing() -> None:
-    """Of a group in which only `b` computes its share itself, that one keeps its place and its share."""
-    asking = Members(("a", "b", "c"), "CONSISTENT_HASH", by_broker=True, by_broker_of={"b": False})
-    themselves = Members(("a", "b", "c"), "CONSISTENT_HASH")
-    found, usual = (assign(route(x=8), members, explain=True) for members in (asking, themselves))
-    assert found.owners == {queue: tuple({"b"} & set(ids)) for queue, ids in usual.owners.items()}
-    assert {*found.idle} == {"a", "c"}
-    nobody = assign(route(x=8), replace(asking, by_broker_of={}), explain=True)
-    assert (set(nobody.owners.values()), set(nobody.reasons.values())) == ({()}, {found.idle["a"]})
-    one, other = (assign(route(x=8), replace(members, strategy="AVG")).owners for members in (asking, themselves))
-    assert one == other
 
 
 SDK_OF = st.dictionaries(
@@ -229,81 +190,59 @@ def test_a_retry_topic_is_pulled_whatever_the_mode_is(listed: tuple[str, ...], n
 def test_brokers_have_two_strategies(strategy: str) -> None:
     asked = brokers.AskedBroker("broker-a", ("x", "y"), "POP", 0)
     assert brokers.query_assignment(asked, strategy, "T", queues(4), ["x", "y"]) == {"x": None, "y": None}
-    with pytest.raises(UsageError, match="brokers have AVG and AVG_BY_CIRCLE only"):
+    with pytest.raises(UsageError, match="brokers have only AVG and AVG_BY_CIRCLE"):
         assign_pop(strategy, queues(1), ["x"], 1)
 
 
 IDS = ("a", "b", "c")
+BY_PROXY = ("h@2@0@zz", "h@1@0@zz")
+ABC, ONE_SHARE = group("a b c"), replace(group("a b c"), pop_share_queue_nums={"T": (1,)})
+THREE, BOTH_BROKERS = [route(x=3)], [route(x=3, y=1)]
 
 
-def shown(topic: PopTopic) -> dict[str, str]:
-    return {f"{queue.broker_name}{queue.queue_id}": " ".join(queue.consumers or ("?",)) for queue in topic.queues or ()}
-
-
-def one(
-    seen: ConsumerGroup | None, ids: tuple[str, ...] = IDS, share: int | None = None, on: TopicRouteData | None = None
-) -> PopTopic:
-    (topic,) = brokers.pop_topics(seen, [on or route(x=3)], ids, share=share)
-    return topic
-
-
-def test_shares_are_given_or_those_of_each_broker_or_assumed() -> None:
-    seen = replace(group("a b c"), pop_share_queue_nums={"T": (1,)})
-    assert shown(one(seen)) == {"x0": "a c", "x1": "a b", "x2": "b c"}  # its own queue and that of the next
-    assert (one(seen).assumed, one(seen).pop_share_queue_nums) == (False, (1,))
-    assert shown(one(seen, share=2)) == {"x-1": "a b c"}
-    unknown = one(group("a b c"))
-    assert (shown(unknown), unknown.assumed, unknown.pop_share_queue_nums) == ({"x-1": "a b c"}, True, (-1,))
-    assert [finding.code for finding in brokers.pop_findings([unknown], "g")] == ["assumed-pop-share"]
-    assert list(brokers.pop_findings([one(seen)], "g")) == []
-    assert shown(one(None, ("a", "b", "c", "d", "e"), 1)) == {"x0": "a d", "x1": "b e", "x2": "c"}
-    assert one(None, IDS, 1, on=route(perm=2, x=3)).queues == ()
-    views = [group(ids).views or () for ids in ("a b c", "a b")]
-    seen = replace(group("a b c"), views=tuple(view for its in views for view in its))
+def pop_cases() -> Iterator[tuple[str, tuple[PopTopic, ...]]]:
+    yield "the share of the brokers", brokers.pop_topics(ONE_SHARE, THREE, IDS)
+    yield "another share is given", brokers.pop_topics(ONE_SHARE, THREE, IDS, share=2)
+    yield "a share that is not known", brokers.pop_topics(ABC, THREE, IDS)
+    yield "more consumers than queues", brokers.pop_topics(None, THREE, tuple("abcde"), share=1)
+    yield "no consumer", brokers.pop_topics(None, THREE, (), share=1)
+    yield "no readable queue", brokers.pop_topics(None, [route(perm=2, x=3)], IDS, share=1)
     # with a and b alone all read all: their number less one is the share
-    expected = {"x-1": "a b", "x0": "a c", "x1": "a b", "x2": "b c"}
-    assert shown(one(replace(seen, pop_share_queue_nums={"T": (1,)}))) == expected
-    both = one(replace(group("a b c"), pop_share_queue_nums={"T": (0, 1)}))
-    assert (shown(both), both.pop_share_queue_nums) == ({**expected, "x-1": "a b c"}, (0, 1))
-
-
-def test_grpc_consumers_read_every_broker_with_a_master() -> None:
-    grpc = "host@7@1@abc"
-    on = route(x=3, y=1)
-    assert shown(one(None, IDS, 1, on=on)) == {"x0": "a c", "x1": "a c", "x2": "a b", "y0": "b c"}
-    with_grpc = shown(one(None, (*IDS, grpc), 1, on=on))
-    assert (with_grpc["x-1"], with_grpc["y-1"]) == (grpc, grpc)
-    assert "x-1" not in shown(one(None, (*IDS, grpc), 1, on=route(masters=False, x=3)))
-    # behind a Proxy every consumer may read every master
-    ids = ("h@2@0@zz", "h@1@0@zz")
-    (topic,) = brokers.proxy_topics([route(x=3, y=2)], ids)
-    assert (topic.by_proxy, topic.strategy, topic.pop_share_queue_nums, topic.assumed) == (True, None, (), False)
-    assert shown(topic) == {"x-1": "h@1@0@zz h@2@0@zz", "y-1": "h@1@0@zz h@2@0@zz"}
-    (slaves,) = brokers.proxy_topics([route(masters=False, x=3)], ids)
-    assert slaves.queues == ()
-    (hidden,) = brokers.proxy_topics([route(x=3)], None)
-    assert [queue.consumers for queue in hidden.queues or ()] == [None]
+    views = tuple(view for ids in ("a b c", "a b") for view in group(ids).views or ())
+    yield "brokers that list other consumers", brokers.pop_topics(replace(ONE_SHARE, views=views), THREE, IDS)
+    both = replace(ABC, pop_share_queue_nums={"T": (0, 1)})
+    yield "brokers with two shares", brokers.pop_topics(both, THREE, IDS)
+    for ids in (IDS, (*IDS, "host@7@1@abc")):
+        yield f"{ids} of two brokers", brokers.pop_topics(None, BOTH_BROKERS, ids, share=1)
+    without = [route(masters=False, x=3)]
+    yield "a gRPC client, no master", brokers.pop_topics(None, without, (*IDS, "host@7@1@abc"), share=1)
     view = ProxyView((Connection("h@1@0@zz"),), Seen("Proxy p:8080"), "p:8080")
-    listed = shown(one(replace(group("a b c"), proxies=(view,)), share=1))
-    assert listed == {"x-1": "h@1@0@zz", "x0": "a c", "x1": "a b", "x2": "b c"}
+    yield "a gRPC client at a Proxy", brokers.pop_topics(replace(ABC, proxies=(view,)), THREE, IDS, share=1)
+    for name, routes in (("with masters", BOTH_BROKERS), ("without a master", without)):
+        yield f"all behind a Proxy, {name}", brokers.proxy_topics(routes, BY_PROXY)
+    yield "behind a Proxy that did not report them", brokers.proxy_topics(THREE, None)
+    report = MemberReport("a", strategy_class=CLASSES["CONSISTENT_HASH"], client_rebalance=False)
+    seen = replace(ABC, reports={"a": report})
+    yield "a strategy that brokers do not have", brokers.pop_topics(seen, THREE, IDS)
+    yield "another strategy is given", brokers.pop_topics(seen, THREE, IDS, strategy="AVG")
+    circle = replace(seen, reports={"a": replace(report, strategy_class=CLASSES["AVG_BY_CIRCLE"])})
+    yield "a strategy that brokers have", brokers.pop_topics(circle, THREE, IDS)
 
 
-def test_brokers_answer_nothing_to_a_strategy_that_they_do_not_have() -> None:
-    report = MemberReport("a", strategy_class="AllocateMessageQueueConsistentHash", client_rebalance=False)
-    seen = replace(group("a b c"), reports={"a": report})
-    silent = one(seen)
-    assert (silent.strategy, silent.queues) == ("CONSISTENT_HASH", None)
-    codes = [finding.code for finding in brokers.pop_findings([silent], "g")]
-    assert codes == ["assumed-pop-share", "broker-strategy"]
-    circle = replace(report, strategy_class="AllocateMessageQueueAveragelyByCircle")
-    assert one(replace(seen, reports={"a": circle})).strategy == "AVG_BY_CIRCLE"
-    (named,) = brokers.pop_topics(seen, [route(x=1)], IDS, strategy="AVG")
-    assert named.strategy == "AVG"
+def pop_lines(topics: Sequence[PopTopic]) -> Iterator[str]:
+    for topic in topics:
+        known = "assumed" if topic.assumed else "by a Proxy" if topic.by_proxy else "known"
+        yield f"{topic.strategy}, popShareQueueNum {topic.pop_share_queue_nums} {known}"
+        for queue in topic.queues or ():
+            consumers = "unknown" if queue.consumers is None else " ".join(queue.consumers)
+            yield f"  {queue.broker_name} {queue.queue_id}: {consumers}"
+    yield from (f"{each.code}: {each.message}" for each in brokers.pop_findings(topics, "g"))
 
 
 CLASSES = {name: java for java, name in JAVA_CLASSES.items()}
 T = route("T", a=2, b=2)
 ADDRESSES = {data.broker_name: data.address for data in T.broker_datas}
+Answers = dict[AssignmentQuestion, AssignmentAnswer]
 
 
 def asked_group(listed: dict[str, str], *, by_broker: str = "x", **more: Any) -> ConsumerGroup:
@@ -313,51 +252,50 @@ def asked_group(listed: dict[str, str], *, by_broker: str = "x", **more: Any) ->
     return ConsumerGroup("g", Seen("here"), views=views, reports=reports, **more)
 
 
-def answer(*places: tuple[str, int], mode: str | None = "PULL") -> AssignmentAnswer:
-    return AssignmentAnswer(mode, frozenset(MessageQueue("T", *place) for place in places))
+def answered(mode: str = "PULL", **told: str | None) -> Answers:
+    """Broker and consumer, such as `ax` → the queues that the broker answers; None is no answer."""
+    found: Answers = {}
+    for key, text in told.items():
+        question = AssignmentQuestion("T", key[1], "AVG", key[0], str(ADDRESSES[key[0]]))
+        places = ((each[0], int(each[1:])) for each in (text or "").split())
+        queues = None if text is None else frozenset(MessageQueue("T", *place) for place in places)
+        found[question] = AssignmentAnswer(None if text is None else mode, queues)
+    return found
 
 
-def test_each_broker_answers_for_each_consumer_by_its_own_list() -> None:
+def asked_cases() -> Iterator[tuple[str, ConsumerGroup, Answers]]:
+    # Broker b lists x alone, which therefore has every queue there.
+    own = answered(ax="a0 a1", ay="b0 b1", bx="a0 a1 b0 b1")
+    yield "each broker by its own list", asked_group({"a": "x y", "b": "x"}), own
+    yield "other answers than predicted", asked_group({"a": "x y"}), answered(ax="a0", ay=None)
+    seen = asked_group({"a": "x y z"}, pop_share_queue_nums={"T": (0, 1)})
+    for places in ("a-1 b-1", "a0 a1 b0", "a0 a1"):
+        yield f"{places} by POP, of which two shares are known", seen, answered("POP", ax=places)
+
+
+def asked_lines(seen: ConsumerGroup, answers: Answers) -> Iterator[str]:
+    compared = brokers.compare_assignments(seen, [T], answers)
+    for each in compared:
+        yield f"{each.broker_name} answers {each.consumers} in {each.modes}"
+        for mismatch in each.mismatches:
+            queues = (mismatch.queues_answered, mismatch.queues_predicted)
+            yield f"  {mismatch.client_id}: " + ", not ".join(str(own and [*map(astuple, own)]) for own in queues)
+    yield from (f"{each.code}: {each.message} {each.consumers}" for each in brokers.assignment_findings(compared, 3))
+
+
+def test_what_brokers_give_consumers_is_as_recorded(request: pytest.FixtureRequest) -> None:
+    answers = {name: [*pop_lines(topics)] for name, topics in pop_cases()}
+    answers |= {name: [*asked_lines(seen, its)] for name, seen, its in asked_cases()}
+    assert_recorded(Path(__file__).with_name("brokers.txt"), answers, request)
+
+
+def test_each_broker_is_asked_for_each_consumer_with_its_strategy() -> None:
     seen = asked_group({"a": "x y", "b": "y z"})
     circle = MemberReport("y", None, CLASSES["AVG_BY_CIRCLE"])
     seen = replace(seen, reports={**seen.reports, "y": circle})
     questions = [(each.broker_name, each.client_id, each.strategy) for each in brokers.assignment_questions(seen, [T])]
     assert questions == [(b, i, "AVG_BY_CIRCLE" if i == "y" else "AVG") for b in ("a", "b") for i in ("x", "y", "z")]
     assert list(brokers.assignment_questions(asked_group({"a": "x y"}, by_broker="nobody"), [T])) == []
-    # Broker b lists x alone, which therefore has every queue there.
-    seen = asked_group({"a": "x y", "b": "x"})
-    half = {"x": (("a", 0), ("a", 1)), "y": (("b", 0), ("b", 1))}
-    of_a = (each for each in brokers.assignment_questions(seen, [T]) if each.broker_name == "a")
-    answers = {each: answer(*half[each.client_id]) for each in of_a}
-    answers[AssignmentQuestion("T", "x", "AVG", "b", str(ADDRESSES["b"]))] = answer(*half["x"], *half["y"])
-    asked = brokers.compare_assignments(seen, [T], answers)
-    found = [(each.broker_name, each.consumers, each.modes, each.mismatches) for each in asked]
-    assert found == [("a", 2, ("PULL",), ()), ("b", 1, ("PULL",), ())]
-    assert list(brokers.assignment_findings(asked, 3)) == []
-
-
-def test_an_answer_that_is_not_the_predicted_one_is_shown_and_found() -> None:
-    seen = asked_group({"a": "x y"})
-    first, second = (AssignmentQuestion("T", i, "AVG", "a", str(ADDRESSES["a"])) for i in "xy")
-    asked = brokers.compare_assignments(seen, [T], {first: answer(("a", 0)), second: AssignmentAnswer(None, None)})
-    (one,) = asked
-    assert [(each.client_id, each.queues_answered) for each in one.mismatches][1] == ("y", None)
-    mismatch, missing = brokers.assignment_findings(asked, 4)
-    assert mismatch.message == (
-        "2 of 2 answers of brokers differ from the prediction; first a for x, topic T: answered a:0, predicted a:0, a:1"
-    )
-    assert mismatch.consumers == ("x", "y")
-    assert missing.message == "what brokers assign: 2 questions of 4 without an answer"
-
-
-def test_by_pop_any_share_that_brokers_have_may_be_the_one() -> None:
-    seen = asked_group({"a": "x y z"}, pop_share_queue_nums={"T": (0, 1)})
-    question = AssignmentQuestion("T", "x", "AVG", "a", str(ADDRESSES["a"]))
-    for places, fits in (("a-1 b-1", True), ("a0 a1 b0", True), ("a0 a1", False)):
-        share = answer(*((place[0], int(place[1:])) for place in places.split()), mode="POP")
-        (one,) = brokers.compare_assignments(seen, [T], {question: share})
-        assert (not one.mismatches) is fits
-        assert one.modes == ("POP",)
 
 
 NOW = datetime(2026, 11, 22, 3, tzinfo=UTC)
@@ -371,95 +309,30 @@ def reports(**told: tuple[bool | None, str | None]) -> dict[str, MemberReport]:
     return {i: MemberReport(i, client_rebalance=own, pop_topics=pops[i]) for i, (own, _) in told.items()}
 
 
-def test_queues_without_an_owner_with_several_or_with_another_than_predicted_are_counted_and_named() -> None:
+def line_of(found: Finding) -> str:
+    return f"{found.severity} {found.code} of {found.group}, {found.consumers}: {found.message}"
+
+
+def owner_lines() -> Iterator[tuple[str, Iterable[Finding]]]:
     """Waiting messages are counted of unassigned queues only, as far as they are known."""
     q = queues(6, "x")
     owners = {q[0]: ("a",), q[1]: (), q[2]: (), q[3]: ("b", "a"), q[4]: ("c", "b"), q[5]: ()}
     states = {q[0]: QueueState(None, 7, 0), q[1]: QueueState(None, 1200, 0), q[2]: QueueState()}
-    unassigned = "3 of 6 queues of group g are unassigned (observed), 1,200 messages waiting: T x 1-2,5"
-    several = "2 of 6 queues of group g have duplicate owners (observed): T x 3-4"
-    assert list(detect.owner_findings(owners, "group g", "g", "observed", states)) == [
-        Finding("unassigned-queues", unassigned, "g", ERROR),
-        Finding("duplicate-owners", several, "g", ERROR, ("a", "b", "c")),
-    ]
-    (one,) = detect.owner_findings({q[0]: (), q[1]: ("a",)}, "the group", None, "predicted", {})
-    assert one.message == "1 of 2 queues of the group is unassigned (predicted): T x 0"
-    assert list(detect.owner_findings({q[0]: ("a",)}, "the group", None, "observed", {})) == []
+    yield "unassigned queues and duplicate owners", detect.owner_findings(owners, "group g", "g", "observed", states)
+    some = {q[0]: (), q[1]: ("a",)}
+    yield "one of two queues unassigned", detect.owner_findings(some, "the group", None, "predicted", {})
+    yield "each queue has an owner", detect.owner_findings({q[0]: ("a",)}, "the group", None, "observed", {})
     # AVG gives queue 0 to a, 1 to b and 2 to c; b owns its own, whoever else owns it too.
     predicted = owners_at_rest([route(x=3)], Members(("a", "b", "c"), "AVG"))
-    for seen, who in (({0: "a", 1: "b d", 2: "c"}, ("d",)), ({0: "a", 1: "b", 2: "b"}, ("b", "c")), ({2: ""}, ("c",))):
+    for seen in ({0: "a", 1: "b d", 2: "c"}, {0: "a", 1: "b", 2: "b"}, {2: ""}):
         own = {MessageQueue("T", "x", number): ids for number, ids in seen.items()}
-        (found,) = detect.mismatch_findings(predicted, "AVG", group("a b c", owners=own).queues)
-        assert found.consumers == who
-    assert found.message == (
-        "observed owners of 1 of 1 queue differ from what AVG predicts; first x:2 of T: observed no owner, predicted c"
-    )
+        yield f"AVG, observed {seen}", detect.mismatch_findings(predicted, "AVG", group("a b c", owners=own).queues)
+    yield "shared IDs", consumers.shared_id_findings(("a", "b", "a"))
 
 
-@every_case(("told", "modes", "popped"), [
-    ({"a": (True, ""), "b": (True, "")}, {"T": ("POP",)}, set()),
-    ({"a": (False, ""), "b": (True, "")}, {"T": ("POP",)}, {"T"}),
-    ({"a": (False, ""), "b": (False, "")}, {"T": ("PULL",)}, set()),
-    ({"a": (False, ""), "b": (False, "")}, {"T": ("PULL", "POP")}, {"T"}),
-    ({"a": (False, "T"), "b": (False, "")}, None, {"T"}),
-    ({"a": (False, "T U")}, {"V": ("POP",)}, {"T", "U", "V"}),
-    ({"a": (True, "")}, {"T": ("POP",)}, {"T"}),
-    ({}, {"T": ("POP",)}, {"T"}),
-    ({}, None, set()),
-])  # fmt: skip
-def test_pop_is_what_members_report_or_what_brokers_have_for_those_who_do_not_rebalance(
-    told: dict[str, tuple[bool | None, str | None]], modes: dict[str, tuple[str, ...]] | None, popped: set[str]
-) -> None:
-    seen = replace(group("a b"), reports=reports(**told), request_modes=modes)
-    assert consumers.popped_topics(seen) == popped
-    if popped and not told:  # a topic whose queues are held is pulled, whatever its mode is by now
-        assert consumers.popped_topics(replace(seen, queues={QUEUE: QueueState(frozenset({"a"}))})) == set()
-
-
-def test_a_group_that_pulls_nothing_does_not_rebalance() -> None:
-    rest = "by POP: several consumers may take messages from one queue, none owns it"
-    some = replace(group("a"), topics=("U", "T"), reports=reports(a=(False, "T U V")))
-    for popped, start in (
-        (group("a", consume_type="CONSUME_POP"), "group g consumes "),
-        (some, "group g consumes T, U "),
-    ):
-        with pytest.raises(DataError) as raised:
-            consumers.must_rebalance(popped)
-        assert (raised.value.code, raised.value.message) == ("pop-consumption", start + rest)
-    consumers.must_rebalance(replace(group("a"), topics=("T", "U"), reports=reports(a=(False, "T"))))
-    consumers.must_rebalance(replace(group("a"), topics=("%RETRY%g",), reports=reports(a=(False, "%RETRY%g"))))
-
-
-@every_case(("seen", "words"), [
-    (group("a", message_model="BROADCASTING"), "is BROADCASTING: every consumer reads every queue"),
-    (group("host@124@1@abc12z host@123@0@abc12z"), r"look like gRPC clients \(host@123@0@abc12z\)"),
-    (ConsumerGroup("g", HERE), "the consumers of group g are not in a test"),
-])  # fmt: skip
-def test_a_group_whose_clients_own_no_queues_gets_no_plan(seen: ConsumerGroup, words: str) -> None:
-    with pytest.raises(DataError, match=words):
-        consumers.rebalanced_members(seen)
-
-
-def test_members_are_sorted_and_keep_their_duplicates() -> None:
-    """The gRPC clients that only a Proxy lists count in a group of which brokers list no consumer."""
-    view = ProxyView((Connection("h@1@0@zz"), Connection("p")), Seen("Proxy p:8080"), "p:8080")
-    for seen, expected in (
-        (group("b a a"), ("a", "a", "b")),
-        (replace(group(), views=()), ()),
-        (replace(group("a b"), proxies=(view,)), ("a", "b", "p")),
-        (replace(group("a"), views=(), proxies=(view,)), ("h@1@0@zz", "p")),
-    ):
-        assert consumers.rebalanced_members(seen) == expected
-    assert not any(map(is_grpc, ["10.0.0.1@1#2", "10.0.0.1@DEFAULT", "10.0.0.1@i@unit", "h@1@unit1@STREAM"]))
-
-
-@every_case(("ids", "expected"), [("abcd", (True, {"c": False})), ("ac", (False, {"a": True}))])
-def test_new_consumers_are_assigned_as_most_are(ids: str, expected: tuple[bool, dict[str, bool]]) -> None:
-    asking = replace(group("a b c"), reports=reports(a=(False, None), b=(False, None), c=(True, None)))
-    assert consumers.assigned_by_broker(asking, tuple(ids)) == expected
-
-
-ASK = "--proxy HOST:8080, a Proxy's remoting port, lists the consumers behind it (for a file: in fetch-routes)"
+def test_findings_on_owners_are_as_recorded(request: pytest.FixtureRequest) -> None:
+    found = {name: [*map(line_of, findings)] or ["none"] for name, findings in owner_lines()}
+    assert_recorded(Path(__file__).with_name("owners.txt"), found, request)
 
 
 def unlisted(age_s: float | None = None, **known: Any) -> ConsumerGroup:
@@ -468,68 +341,73 @@ def unlisted(age_s: float | None = None, **known: Any) -> ConsumerGroup:
     return replace(group(), views=(), seen=Seen("a test", NOW), queues=states, **known)
 
 
-@every_case(("seen", "evidence"), [
-    (unlisted(polling_num=2), "2 receive requests of it wait there"),
-    (unlisted(polling_num=1, consume_tps=3.0), "1 receive request of it waits there"),
-    (unlisted(consume_tps=2.56, polling_num=0), "they gave it 2.56 messages per second over the last minute"),
-    (unlisted(-2), "it has read a message that was stored 0 s before"),
-    (unlisted(30.52), "it has read a message that was stored 31 s before"),
-    (unlisted(60), "it has read a message that was stored 60 s before"),
-    (unlisted(60.001), None),
-    (unlisted(3600, consume_tps=0.0, polling_num=0), None),
-    (replace(unlisted(3), seen=Seen("a test")), None),
-    (replace(unlisted(3), views=None), None),
-    (replace(group("a"), polling_num=2, consume_tps=9.0), None),
-])  # fmt: skip
-def test_what_shows_consumers_that_no_broker_lists(seen: ConsumerGroup, evidence: str | None) -> None:
-    assert consumers.behind_proxy(seen) == evidence
-    if evidence is None:
-        consumers.must_be_listed(seen)
-        assert consumers.proxy_findings(seen) == []
-        return
-    with pytest.raises(DataError) as raised:
-        consumers.must_be_listed(seen)
-    assert raised.value.code == "behind-proxy"
-    assert raised.value.message.startswith(f"brokers list no consumer of group g, but {evidence}: its consumers are ")
-    assert ("probably" in raised.value.message) == (seen.polling_num in (0, None))
-    left = "" if seen.polling_num else "; or the consumers have left within the last minute"
-    assert raised.value.hint == ASK + left
-    consumers.must_be_listed(seen, assumed=True)
+def proxy(address: str, *client_ids: str) -> ProxyView:
+    return ProxyView(tuple(map(Connection, client_ids)), Seen(f"Proxy {address}", NOW), address)
 
 
-def test_nobody_is_offline_who_may_be_behind_a_proxy() -> None:
-    empty, other = (
-        ProxyView(tuple(map(Connection, i)), Seen(f"Proxy {p}", NOW), p) for p, i in (("p:1", ""), ("q:1", "a"))
-    )
-    either = "no consumer of group g is visible{}: it is offline, or behind a Proxy"
-    asked = unlisted(polling_num=0, proxies=(empty,))
-    no_request = either.format(", no receive request of it waits at a broker")
-    for seen, message, hint in (
-        (unlisted(polling_num=0), no_request, f"try; {ASK}"),
-        (unlisted(), either.format(""), f"try; {ASK}"),
-        (unlisted(proxies=()), either.format(""), "try; none of the given Proxies answered"),
-        (asked, "group g has no consumer online, at brokers or at Proxy p:1", "try"),
-    ):
-        told = consumers.nobody_online("g", seen, "try")
-        assert (told.message, told.hint) == (message, hint)
-    both = replace(asked, proxies=(empty, other))
-    assert [consumers.is_surely_offline(each) for each in (asked, unlisted(), both)] == [True, False, False]
-    with pytest.raises(DataError) as raised:
-        consumers.must_be_listed(unlisted(polling_num=2, proxies=(empty,)))
-    assert raised.value.hint == "give each Proxy with --proxy; Proxy p:1 lists no consumer of it"
+def modes(told: dict[str, tuple[bool | None, str | None]], its: tuple[str, ...], **more: Any) -> ConsumerGroup:
+    return replace(group("a b"), reports=reports(**told), request_modes={"T": its} if its else None, **more)
 
 
-@every_case(("seen", "codes"), [
-    (group("a", consume_type="CONSUME_ACTIVELY"), ["pull-consumers"]),
-    (group("h@1@0@zz", consume_type="CONSUME_ACTIVELY"), []),
-    (replace(group("a"), reports=reports(a=(False, None))), ["broker-rebalance"]),
-    (replace(group("a"), reports=reports(a=(True, None))), []),
-])  # fmt: skip
-def test_what_is_odd_about_members_is_said(seen: ConsumerGroup, codes: list[str]) -> None:
-    assert [finding.code for finding in consumers.unusual_findings(seen)] == codes
-    (shared,) = consumers.shared_id_findings(("a", "b", "a"))
-    assert (shared.code, shared.consumers) == ("duplicate-client-id", ("a",))
-    assert shared.message.startswith("2 processes share the client ID a: ")
+HOLDS = {QUEUE: QueueState(frozenset({"a"}))}
+CONSUMING: Mapping[str, ConsumerGroup] = {
+    "pushes": group("a"), "takes by POP": group("a", consume_type="CONSUME_POP"),
+    "all rebalance, mode POP": modes({"a": (True, ""), "b": (True, "")}, ("POP",)),
+    "b rebalances, mode POP": modes({"a": (False, ""), "b": (True, "")}, ("POP",)),
+    "none rebalances, mode PULL": modes({"a": (False, ""), "b": (False, "")}, ("PULL",)),
+    "none rebalances, both modes": modes({"a": (False, ""), "b": (False, "")}, ("PULL", "POP")),
+    "a reports POP of T": modes({"a": (False, "T"), "b": (False, "")}, ()),
+    "a reports POP of U too": modes({"a": (False, "T U")}, ("POP",)),
+    "a rebalances, b is silent": modes({"a": (True, "")}, ("POP",)),
+    "all are silent, mode POP": modes({}, ("POP",)), "all are silent, owners": modes({}, ("POP",), queues=HOLDS),
+    "all are silent": modes({}, ()),
+    "all topics by POP": replace(group("a"), topics=("U", "T"), reports=reports(a=(False, "T U V"))),
+    "some topics by POP": replace(group("a"), topics=("T", "U"), reports=reports(a=(False, "T"))),
+    "its retry topic by POP": replace(group("a"), topics=("%RETRY%g",), reports=reports(a=(False, "%RETRY%g"))),
+    "broadcasts": group("a", message_model="BROADCASTING"), "not observed": ConsumerGroup("g", HERE),
+    "gRPC clients": group("host@124@1@abc12z host@123@0@abc12z"),
+    "pulls": group("a", consume_type="CONSUME_ACTIVELY"),
+    "gRPC clients that pull": group("h@1@0@zz", consume_type="CONSUME_ACTIVELY"),
+    "an ID twice": group("b a a"), "brokers know no consumer": replace(group(), views=()),
+    "gRPC and other clients at a Proxy": replace(group("a b"), proxies=(proxy("p:8080", "h@1@0@zz", "p"),)),
+    "the same, none at brokers": replace(group(), views=(), proxies=(proxy("p:8080", "h@1@0@zz", "p"),)),
+    "two requests wait": unlisted(polling_num=2), "one request waits": unlisted(polling_num=1, consume_tps=3.0),
+    "messages were given out": unlisted(consume_tps=2.56, polling_num=0),
+    **{f"read a message stored {age} s before": unlisted(age) for age in (-2, 30.52, 60, 60.001)},
+    "reads nothing": unlisted(3600, consume_tps=0.0, polling_num=0),
+    "no time of the look": replace(unlisted(3), seen=Seen("a test")), "no list": replace(unlisted(3), views=None),
+    "listed consumers": replace(group("a"), polling_num=2, consume_tps=9.0),
+    "no request waits": unlisted(polling_num=0), "nothing is known": unlisted(),
+    "Proxies that did not answer": unlisted(proxies=()),
+    "a Proxy without consumers": unlisted(polling_num=0, proxies=(proxy("p:1"),)),
+    "a Proxy with a consumer": unlisted(proxies=(proxy("p:1"), proxy("q:1", "a"))),
+    "a Proxy without consumers, requests wait": unlisted(polling_num=2, proxies=(proxy("p:1"),)),
+}  # fmt: skip
+
+
+def consuming(seen: ConsumerGroup) -> Iterator[str]:
+    evidence, offline = consumers.behind_proxy(seen), consumers.is_surely_offline(seen)
+    popped = sorted(consumers.popped_topics(seen))
+    yield f"POP {popped}, behind a Proxy: {evidence}, surely offline: {offline}"
+    yield f"share queues: {' '.join(consumers.rebalanced_members(seen)) or 'nobody'}"
+    if not seen.client_ids:
+        error = consumers.nobody_online("g", seen, "try")
+        yield f"nobody: {error.message} [{error.hint}]"
+    for reason, refused in consumers.refusals(seen).items():
+        yield f"{reason}, {refused.code}: {refused.message} [{refused.hint}]"
+    yield from map(line_of, consumers.unusual_findings(seen))
+
+
+def test_ways_to_consume_are_as_recorded(request: pytest.FixtureRequest) -> None:
+    answers = {name: consuming(seen) for name, seen in CONSUMING.items()}
+    assert_recorded(Path(__file__).with_name("consumers.txt"), answers, request)
+
+
+def test_new_consumers_are_assigned_as_most_are_and_ids_show_grpc_clients() -> None:
+    asking = replace(group("a b c"), reports=reports(a=(False, None), b=(False, None), c=(True, None)))
+    found = [consumers.assigned_by_broker(asking, tuple(ids)) for ids in ("abcd", "ac")]
+    assert found == [(True, {"c": False}), (False, {"a": True})]
+    assert not any(map(is_grpc, ["10.0.0.1@1#2", "10.0.0.1@DEFAULT", "10.0.0.1@i@unit", "h@1@unit1@STREAM"]))
 
 
 @every_case(("names", "is_odd"), [
@@ -549,86 +427,66 @@ def averagely_too(_: str, client_id: str, queues: list[MessageQueue], client_ids
     return queues[client_ids.index(client_id) :: len(client_ids)]
 
 
-@every_case(("given", "reported", "others"), [
-    ("AVG", AVG, ""),
-    ("AVG", CIRCLE, "AVG_BY_CIRCLE"),
-    ("AVG", "MyStrategy", "MyStrategy"),
-    ("MACHINE_ROOM_NEARBY-AVG_BY_CIRCLE", NEARBY, ""),
-    ("MACHINE_ROOM_NEARBY-AVG", AVG, "AVG"),
-    # RocketMQ has no class for PIN: members that run one report a class of the application's own.
-    ("PIN", "MyStrategy", ""),
-    (averagely_too, "MyStrategy", ""),
-    (averagely_too, AVG, "AVG"),
+CONFIG, ROOM = "AllocateMessageQueueByConfig", "AllocateMessageQueueByMachineRoom"
+CIRCLING = {q: "ab"[q.queue_id % 2] for q in queues(4, "x")}
+DETECTED: Mapping[str, tuple[Any, ConsumerGroup | None]] = {
+    **{
+        f"{given} given, a reports {reported}": (given, group("a b", reports={"a": reported}))
+        for given, reported in (
+            *(("AVG", AVG), ("AVG", CIRCLE), ("AVG", "MyStrategy")),
+            *((f"MACHINE_ROOM_NEARBY-{inner}", name) for inner, name in (("AVG_BY_CIRCLE", NEARBY), ("AVG", AVG))),
+            ("PIN", "MyStrategy"),  # RocketMQ has no class for PIN: consumers that run one report a class of their own
+        )
+    },
+    "a function given, a class of its own reported": (averagely_too, group("a b", reports={"a": "MyStrategy"})),
+    "a function given, AVG reported": (averagely_too, group("a b", reports={"a": AVG})),
+    "AVG_BY_CIRCLE reported": (None, group("a b", reports={"a": CIRCLE})),
+    "AVG and AVG_BY_CIRCLE reported": (None, group("a b c", reports={"a": AVG, "b": AVG, "c": CIRCLE})),
+    "owners of AVG_BY_CIRCLE": (None, group("a b", owners=CIRCLING)),
+    "nothing known": (None, group("a b")), "no consumer": (None, group()), "no group": (None, None),
+    "classes of the application": (None, group("a b c", reports={"a": "YourStrategy", "b": "MyStrategy", "c": AVG})),
+    # Without settings CONFIG would be said to leave every queue without owner, and the others to throw.
+    **{f"AVG and {name} reported": (None, group("a b", reports={"a": AVG, "b": name})) for name in (CONFIG, ROOM, NEARBY)},
+    "MACHINE_ROOM_NEARBY reported": (None, group("a b", reports={"a": NEARBY})),
+}  # fmt: skip
+KNOWN = Settings(consumer_idcs=frozenset(), config={}, broker_zones={}, client_zones={})
+
+
+def detected(given: Any, seen: ConsumerGroup | None) -> Iterator[str]:
+    members = Members(("a", "b"), given or "AVG")
+    try:
+        found = detect.detect_strategy(given and members.group_strategy, seen, [route(x=4)], members)
+        yield f"{found.strategy}, {found.origin}, reported {found.reported}, consumers run {found.run_by_members}"
+        yield from map(line_of, found.findings)
+        detect.must_be_set(found.run_by_members, KNOWN)
+        detect.must_be_set(found.run_by_members, Settings())
+    except DataError as error:
+        yield f"{error.code}: {error.message} [{error.hint}]"
+    for shown in ("AVG", "MACHINE_ROOM_NEARBY-AVG"):
+        findings = () if seen is None else detect.not_shown(seen, [shown])
+        yield from (f"  shown {shown}: {finding.message}" for finding in findings)
+
+
+def test_detected_strategies_are_as_recorded(request: pytest.FixtureRequest) -> None:
+    answers = {name: detected(*case) for name, case in DETECTED.items()}
+    assert_recorded(Path(__file__).with_name("strategies.txt"), answers, request)
+
+
+@every_case(("reported", "observed", "expected"), [
+    ("AVG AVG_BY_CIRCLE", ("a", "ab", "", "b"), 0),
+    ("AVG_BY_CIRCLE AVG", ("a", "ab", "", "b"), 2),
+    ("AVG AVG", ("a", "ab", "", "b"), None),
+    ("AVG CONFIG", ("a", "ab", "", "b"), None),
+    ("AVG AVG_BY_CIRCLE", (), None),
 ])  # fmt: skip
-def test_only_impossible_reports_contradict_a_given_strategy(given: Any, reported: str, others: str) -> None:
-    members = Members(("a", "b"), given)
-    detected = detect.detect_strategy(members.group_strategy, group("a b", reports={"a": reported}), [], members)
-    assert detected.origin == "given"
-    text = f"the plan uses {members.group_strategy}, but consumers report {others}"
-    assert [finding.message for finding in detected.findings] == ([text] if others else [])
-
-
-@every_case(("seen", "strategy", "origin", "findings"), [
-    (group("a b", reports={"a": CIRCLE}), "AVG_BY_CIRCLE", "reported", []),
-    (group("a b c", reports={"a": AVG, "b": AVG, "c": CIRCLE}), "AVG", "reported", ["mixed-strategies"]),
-    (group("a b", owners={q: "ab"[q.queue_id % 2] for q in queues(4, "x")}), "AVG_BY_CIRCLE", "observed", []),
-    (group("a b"), "AVG", "assumed", ["assumed-strategy"]),
-    (group(), "AVG", "assumed", ["assumed-strategy"]),
-    (None, "AVG", "assumed", ["assumed-strategy"]),
-])  # fmt: skip
-def test_the_origin_of_a_strategy(seen: ConsumerGroup | None, strategy: str, origin: str, findings: list[str]) -> None:
-    found = detect.detect_strategy(None, seen, [route(x=4)], Members(("a", "b"), "AVG"))
-    assert (found.strategy, found.origin, [each.code for each in found.findings]) == (strategy, origin, findings)
-
-
-def test_a_class_or_settings_that_only_the_application_knows_are_not_guessed() -> None:
-    """Without settings CONFIG would be said to leave every queue without owner, and the others to throw."""
-    own = group("a b c", reports={"a": "YourStrategy", "b": "MyStrategy", "c": AVG})
-    with pytest.raises(DataError, match="the strategy class MyStrategy, which"):
-        detect.detect_strategy(None, own, [], Members(("a", "b", "c"), "AVG"))
-    known = Settings(consumer_idcs=frozenset(), config={}, broker_zones={}, client_zones={})
-    nearby = "--strategy-option broker-zone=… and --strategy-option client-zone=…"
-    config, room = "AllocateMessageQueueByConfig", "AllocateMessageQueueByMachineRoom"
-    strategies = (config, "--strategy-option queues=FILE"), (room, "--strategy-option idc=ROOM"), (NEARBY, nearby)
-    for java_class, options in strategies:
-        seen = group("a b", reports={"a": AVG, "b": java_class})
-        run = detect.detect_strategy(None, seen, [route(x=4)], Members(("a", "b"), "AVG")).run_by_members
-        detect.must_be_set(run, known)
-        with pytest.raises(DataError, match=f"whose settings are not known \\({options} says them"):
-            detect.must_be_set(run, Settings())
-
-
-@every_case(("reported", "shown", "codes"), [
-    ({"a": NEARBY}, ["AVG", "AVG_BY_CIRCLE"], ["strategy-differs"]),
-    ({"a": NEARBY}, ["MACHINE_ROOM_NEARBY-AVG"], []),
-    ({"a": AVG, "b": CIRCLE}, ["AVG"], []),  # diagnose's finding says what they run
-    ({}, ["AVG"], []),
-])  # fmt: skip
-def test_a_strategy_that_all_report_is_missed(reported: dict[str, str], shown: list[str], codes: list[str]) -> None:
-    assert [finding.code for finding in detect.not_shown(group("a b", reports=reported), shown)] == codes
-
-
-BOTH = {"a": "AVG", "b": "AVG_BY_CIRCLE"}
-OBSERVED = dict(zip(queues(4, "b"), (QueueState(frozenset(ids)) for ids in ("a", "ab", "", "b")), strict=True))
-
-
-@every_case(("reported", "states", "expected"), [
-    (BOTH, OBSERVED, 0),
-    ({"a": "AVG_BY_CIRCLE", "b": "AVG"}, OBSERVED, 2),
-    ({"a": "AVG", "b": "AVG"}, OBSERVED, None),
-    ({"a": "AVG", "b": "CONFIG"}, OBSERVED, None),
-    (BOTH, {}, None),
-])  # fmt: skip
-def test_mixed_strategies_meet_observed_owners(reported: dict[str, str], states: States, expected: int | None) -> None:
+def test_mixed_strategies_meet_observed_owners(reported: str, observed: Sequence[str], expected: int | None) -> None:
     """AVG gives a the queues 0 and 1, AVG_BY_CIRCLE gives b the queues 1 and 3; the other way round 0, 2 and 2, 3."""
-    members = Members(("a", "b"), "CONSISTENT_HASH")
-    assert detect.mixed_mismatches(reported, [route(b=4)], members, states) == expected
-
-
-def test_a_strategy_whose_constructor_throws_fits_nothing() -> None:
+    states = {queue: QueueState(frozenset(ids)) for queue, ids in zip(queues(4, "b"), observed, strict=False)}
+    names = dict(zip("ab", reported.split(), strict=True))
+    assert detect.mixed_mismatches(names, [route(b=4)], Members(("a", "b"), "CONSISTENT_HASH"), states) == expected
     throws = Members(("a",), "AVG", Settings(virtual_nodes=-1))
-    found = detect.fitting_strategies([route(x=1)], throws, {QUEUE: QueueState(frozenset("a"))})
-    assert found == ("AVG", "AVG_BY_CIRCLE")
+    fits = detect.fitting_strategies([route(x=1)], throws, {QUEUE: QueueState(frozenset("a"))})
+    assert fits == ("AVG", "AVG_BY_CIRCLE")
 
 
 def speaking(connections: Mapping[str, tuple[str | None, str | None]], **rest: Any) -> ConsumerGroup:
@@ -681,5 +539,5 @@ def test_several_libraries_are_as_grave_as_what_they_make_of_the_queues() -> Non
     assert [each.severity for each in (good, bad)] == [INFO, WARNING]
     assert {(each.code, each.consumers) for each in (good, bad)} == {("mixed-sdks", ("b",))}
     assert bad.message.endswith("1 queue unassigned and 2 with duplicate owners, as predicted")
-    assert good.message.endswith("each queue has one owner all the same")
+    assert good.message.endswith("each queue still has one owner")
     assert list(consumers.mixed_finding(found, "ac", unassigned=1, several=0)) == []

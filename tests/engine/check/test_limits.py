@@ -151,7 +151,7 @@ def test_a_judgement_has_the_value_or_the_reason() -> None:
     snapshot = cluster(members("x", lag={0: 5}))
     failed, unknown = (checked(snapshot, {"lag": bound}).judged[0] for bound in (4, 5))
     assert (failed.value, failed.why) == (5, "T a 0")
-    assert (unknown.value, unknown.why) == (None, "the offsets of 3 queues are not known (T a 1-3)")
+    assert (unknown.value, unknown.why) == (None, "the offsets of 3 queues are unknown (T a 1-3)")
 
 
 SILENT = cluster(members("x y", strategy=None))
@@ -178,4 +178,4 @@ def test_the_strategy_inside_another_needs_its_settings_as_well(inner: str) -> N
     given = Settings(inner=inner, hosts=frozenset({"x"}))
     (judgement,) = check_policy(SILENT, policy({"unassigned": 0}, assume="PIN"), DAY, settings=given).judged
     assert judgement.verdict == "incomplete"
-    assert (judgement.why or "").startswith("consumers run CONFIG, whose settings are not known")
+    assert (judgement.why or "").startswith("consumers run CONFIG, but its settings are unknown")

@@ -80,6 +80,10 @@ def named_checks() -> Iterator[tuple[str, JudgedPolicy]]:
         yield f"{fields} waived, which is unknown", check_policy(UNSEEN, rules, DAY)
     both = cluster(members("x y", owners="x x x x"), members("x", name="h", topics=None))
     yield "a failure goes before what is incomplete", checked(both, IDLE)
+    yield (
+        "a waiver of a failure and of an unknown limit",
+        checked(both, IDLE, waivers=(Waiver("known", DAY, group="*"),)),
+    )
     levels: tuple[tuple[Severity, Severity], ...] = (
         (WARNING, "error"),
         (WARNING, WARNING),

@@ -299,7 +299,7 @@ def link_cases() -> Iterator[tuple[str, Case]]:
     ghost = changed(ghost, reports={"x": ghost.groups["g"].reports["x"]})
     gone = Unread("member", "g", "The Consumer Group <g> not exist in this consumer", "ghost")
     yield "a client that does not run the group", missing(ghost, gone)
-    silent = "b:10911 GET_CONSUMER_CONNECTION_LIST: no whole answer within 5 s"
+    silent = "b:10911 GET_CONSUMER_CONNECTION_LIST: no complete answer within 5 s"
     at_a = {queue: state for queue, state in HEALTHY.groups["g"].queues.items() if queue.broker_name == "a"}
     part = Unread("members", "g", silent, "b", no_answer=True)
     yield "b does not answer", missing(changed(without_list(HEALTHY, "b"), queues=at_a), part)

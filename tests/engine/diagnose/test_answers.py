@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from rmqlb import DataError, MessageQueue
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.diagnose import diagnose as engine
-from rmqlb.engine.diagnose.diagnose import RULES, diagnose, earlier_look, wants_another, with_stacks, worth_stacks
+from rmqlb.engine.diagnose.diagnose import RULES, diagnose, earlier_sample, wants_another, with_stacks, worth_stacks
 from rmqlb.engine.diagnose.evidence import clock_of
 from rmqlb.engine.group import Group, assumption
 from rmqlb.engine.group_findings import group_findings
@@ -61,7 +61,7 @@ def test_a_look_has_a_time_and_stack_traces_stand_in_the_diagnosis() -> None:
     own = datetime(2026, 11, 21, 3, tzinfo=UTC)
     for at, expected in ((None, AT), (own, own)):
         seen = replace(HEALTHY.groups["g"].seen, at=at)
-        assert earlier_look(changed(HEALTHY, seen=seen), "g").seen.at == expected
+        assert earlier_sample(changed(HEALTHY, seen=seen), "g").seen.at == expected
     assert over(HEALTHY).stacks is None
     asked = with_stacks(HEALTHY, "g", {"y": ("at T.take",), "gone": ()})
     assert over(asked).stacks == (ConsumerStacks("y", ("at T.take",)),)
@@ -93,7 +93,7 @@ def test_a_start_in_the_future_is_remarked() -> None:
     group = Group(late, "g", Settings(), assumption(late, "g"))
     (its,) = (each for each in group_findings(group, ()) if each.code == "clock-ahead")
     assert (its.severity, its.consumers) == ("info", ("x",))
-    assert its.message == "group g: x started in the future, by a clock that is ahead of this computer's"
+    assert its.message == "group g: x report a start time in the future: clock ahead of this computer's"
     undated = changed(replace(late, taken_at=AT + timedelta(hours=2)), seen=replace(late.groups["g"].seen, at=None))
     assert "clock-ahead" not in {each.code for each in group_findings(Group(undated, "g"), ())}
 

@@ -169,7 +169,7 @@ MOVED = {
         {},
         (-30.001, -20, -10, 0),
     ),
-    # A lock is lost after 30 s, or when two consumers have it at two looks.
+    # A lock is lost after 30 s, or when two consumers have it in two samples.
     ("lock-lost", "error", {XX: locked_until(-29.501)}, ORDERLY, LOOKS),
     ("lock-lost", "in order", {XX: locked_until(-29.5)}, ORDERLY, LOOKS),
     ("lock-lost", "unknown", {XX: locked_until(-29.5, locked=False)}, ORDERLY, LOOKS),
@@ -180,7 +180,7 @@ MOVED = {
     ("lock-lost", "error", {XY: replace(YOURS, since=-15)}, ORDERLY, LOOKS),
     ("lock-lost", "unknown", {XY: replace(YOURS, locked=False)}, ORDERLY, LOOKS),
     ("lock-lost", "in order", {XY: replace(YOURS, dropped=True)}, ORDERLY, LOOKS),
-    # A queue that was taken away at two looks and is still consumed.
+    # A queue that was taken away in two samples and is still consumed.
     ("dropped-but-consuming", "error", {XY: DROPPED}, {}, LOOKS),
     ("dropped-but-consuming", "in order", {XY: replace(DROPPED, consumed_at=lambda _: -0.1)}, {}, LOOKS),
     ("dropped-but-consuming", "unknown", {XY: replace(DROPPED, since=-5)}, {}, LOOKS),

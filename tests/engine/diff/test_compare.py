@@ -89,6 +89,13 @@ def taken_by(owners: tuple[str, ...]) -> ClusterSnapshot:
     return after(there, then | dict.fromkeys(moving, owners))
 
 
+def subscribed(topics_of_c: str) -> ClusterSnapshot:
+    reads = {"a": {"T", "U"}, "b": {"T", "U"}, "c": {*topics_of_c}}
+    owners = owners_at_rest([T, U], Members(("a", "b", "c"), "AVG", subscribed=reads))
+    reports = {each: MemberReport(each, frozenset(topics), CLASSES["AVG"]) for each, topics in reads.items()}
+    return cluster(replace(group("abc", [T, U], owners=owners), reports=reports), routes=[T, U])
+
+
 BLOCKS = [block.splitlines() for block in DATA.read_text(encoding="utf-8").split("\n\n")]
 EXPECTED = {name: lines for name, *lines in BLOCKS}
 MIXED = dict.fromkeys("abc", "AVG_BY_CIRCLE") | {"d": "AVG"}
@@ -132,6 +139,7 @@ CASES: dict[str, tuple[ClusterSnapshot, ClusterSnapshot]] = {
     "queues that lost their owners": (ABC, after("abc", NOBODYS)),
     "a queue with two owners": (ABC, after("abc", AVG | {FIRST: ("a", "b")})),
     "offsets alone make no group changed": (ABC, cluster(group("abc", [T], lag=5), routes=[T])),
+    "a consumer no longer subscribes to a topic": (subscribed("TU"), subscribed("U")),
     "a setting": (ABC, after("abc", consume_from_where="CONSUME_FROM_FIRST_OFFSET")),
     "a broadcasting group moves no queue": (after("abc", message_model="BROADCASTING"), after("abcd", message_model="BROADCASTING")),
 }  # fmt: skip
@@ -212,7 +220,7 @@ def test_an_offset_that_went_back_is_found_by_the_rule_of_a_diagnosis() -> None:
     assert finding.remedy.startswith("If you did not reset the offsets")
     (found,) = diff_findings(diff)
     assert (found.code, found.severity) == ("offset-rewound", "warning")
-    assert found.message == "the offsets of 1 queue of group g went back: messages from there on are redelivered"
+    assert found.message == "the offsets of 1 queue of group g went back: messages from that offset on are redelivered"
 
 
 def test_an_offset_that_went_back_while_owners_change_or_for_a_cause_is_still_reported() -> None:

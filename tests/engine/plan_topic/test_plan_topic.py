@@ -1,11 +1,13 @@
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from msgspec.structs import replace
+from msgspec.structs import astuple, replace
 
 from rmqlb import BrokerData, DataError, QueueData, TopicRouteData, UsageError
 from rmqlb.engine.plan.changes import Changes, NewBroker, QueueCount, change_routes
@@ -21,14 +23,14 @@ from rmqlb.engine.plan_topic import (
     plan_topic,
     routes_of,
 )
-from rmqlb.engine.send.sdk import sdk
+from rmqlb.engine.send.profile import sdk
 from rmqlb.engine.send.select_queue import key_queues
 from rmqlb.model.group import ConsumerGroup, QueueState, Seen
-from rmqlb.model.message_queue import MessageQueue, QueueName
+from rmqlb.model.message_queue import MessageQueue, QueueName, queue_ranges
 from rmqlb.model.plan_topic import Step, TopicChangePlan, WaitFor, WaitKind
 from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting, Unread
 from tests.support.builders import HERE, group, queues, route, side
-from tests.support.mismatches import every_case
+from tests.support.mismatches import assert_recorded, every_case
 
 ADDRESSES = {"a": "10.0.0.1:10911", "b": "10.0.0.2:10911"}
 
@@ -49,74 +51,107 @@ def plan(of: TopicRouteData, request: TopicRequest, *known: BrokerData) -> Topic
     return plan_topic(routes_of(of, request, known), request, [])
 
 
-def texts(found: TopicChangePlan) -> list[list[str]]:
-    return [[one.text for one in step.commands] for step in found.steps]
+WEST, NEW = BrokerData("west", "n", {0: "10.0.0.9:10911"}), NewBroker("m")
+EIGHT, MOVE = TopicRequest(queues=8), TopicRequest(move_to_cluster="west")
+FEWER_READ = topic((3, 8, 6))
+FLAGS = replace(topic((4, 4, 6)), queue_datas=(QueueData("a", 4, 4, 6, 3),))
+KEYS = tuple(f"order-{number}" for number in range(200))
+SDKS = tuple(sdk(name) for name in ("java", "go"))
 
 
-def test_an_expansion_reads_before_it_writes_and_a_shrinkage_drains_before_it_reads_less() -> None:
-    found = plan(topic((4, 4, 6)), TopicRequest(queues=8))
-    update = "mqadmin updateTopic -b 10.0.0.1:10911 -t T -r 8 -w {} -p 6"
-    assert texts(found) == [[update.format(4)], [], [update.format(8)], [], [], []]
-    assert [step.done for step in found.steps] == [False, False, False, False, True, True]
-    assert (found.steps[2].uniform_share, found.next_step) == (0.5, 1)
-    found = plan(topic((8, 8, 6)), TopicRequest(queues=2))
-    update = "mqadmin updateTopic -b 10.0.0.1:10911 -t T -r {} -w 2 -p 6"
-    assert texts(found) == [[], [], [update.format(8)], [], [], [update.format(2)]]
-    assert found.next_step == 2
-    drain = found.steps[4].wait_for[-1]
-    assert (drain.kind, [queue.queue_id for queue in drain.queues]) == ("drained", [2, 3, 4, 5, 6, 7])
-    assert found.steps[4].estimated_ms == 0.0  # producers were held until nothing was unread
-    found = plan(topic((4, 4, 6)), TopicRequest(queues=8, ordered=False))
-    kinds = ["add-read-queues", "change-write-queues", "drain-queues", "remove-read-queues"]
-    assert [(step.number, step.kind) for step in found.steps] == list(enumerate(kinds, 1))
-    assert found.steps[1].order_broken_ms == 30_000  # nothing is unread: the producers' polls alone
+def stored(end: int, offset: int, first: int) -> QueueState:
+    return QueueState(broker_offset=end, consumer_offset=offset, stored_offset=offset, min_offset=first)
 
 
-def test_a_move_opens_the_new_cluster_first_and_commands_change_the_order_configuration_and_keep_flags() -> None:
-    known = BrokerData("new", "n", {0: "10.1.0.1:10911"})
-    found = plan(topic((4, 4, 6)), TopicRequest(move_to_cluster="new"), known)
-    new, old = "mqadmin updateTopic -b 10.1.0.1:10911 -t T -r 4 -w 4 -p ", "mqadmin updateTopic -b 10.0.0.1:10911 -t T "
-    assert texts(found) == [[f"{new}4"], [], [f"{new}6", f"{old}-r 4 -w 4 -p 4"], [], [], [f"{old}-r 0 -w 0 -p 4"]]
-    assert found.steps[2].uniform_share == 1.0
-    found = plan(topic((4, 4, 6), (4, 4, 6), "b:4;a:4"), TopicRequest(queues=8, drain_brokers=("b",)))
-    assert texts(found)[2][-1] == "mqadmin updateOrderConf -t T -m put -v a:8"
-    assert not any("updateOrderConf" in text for text in (*texts(found)[0], *texts(found)[5]))
-    was, becomes = (replace(topic((4, 4, 6)), queue_datas=(QueueData("a", reads, 4, 6, 3),)) for reads in (4, 8))
-    text = commands_between(was, becomes, "h1:9876;h2:9876")[0].text
-    assert text == "mqadmin updateTopic -n 'h1:9876;h2:9876' -b 10.0.0.1:10911 -t T -r 8 -w 4 -p 6 -u true -s true"
+NEW_QUEUE: Mapping[str, QueueState | None] = {
+    "begins at the end": stored(90, -1, 60), "of expired messages": stored(90, -1, 90), "is empty": stored(0, -1, 0),
+    "has its first message in memory": stored(90, 0, 0), "was read before": stored(90, 70, 60),
+    "has an unknown start": QueueState(broker_offset=90, consumer_offset=0), "is unknown": None,
+}  # fmt: skip
 
 
-def test_a_broker_that_gets_the_topic_is_told_its_type_once() -> None:
-    """`updateTopic` creates a topic with the attributes in the command, and keeps them when it updates one."""
-    request = TopicRequest(add_brokers=(NewBroker("n"),))
-    routes = routes_of(topic((4, 4, 6)), request)
-    new = "mqadmin updateTopic -b ADDRESS-OF-n -t T -r 4 -w {} -p {}"
-    for message_type, more in (("FIFO", " -a +message.type=FIFO"), ("NORMAL", ""), (None, "")):
-        found = texts(plan_topic(routes, request, [], message_type=message_type))
-        assert (found[0], found[2]) == ([new.format(4, 4) + more], [new.format(4, 6)])
+def new_queue(state: QueueState | None) -> PlannedGroup:
+    """A consumer of the topic's two queues, to which a third one comes."""
+    states = {queue: QueueState(broker_offset=50, consumer_offset=50) for queue in queues(2, "a")}
+    states |= {} if state is None else {queues(3, "a")[2]: state}
+    return PlannedGroup("g", side("c1", route(a=2)).members, states)
 
 
-WEST = [BrokerData("west", "n", {0: "10.0.0.9:10911"})]
-ADD = TopicRequest(add_brokers=(NewBroker("n"),))
-MOVE, EIGHT = TopicRequest(move_to_cluster="west"), TopicRequest(queues=8)
-FEWER_READ, NOT_READ = topic((3, 8, 6)), topic((4, 4, 6), (4, 4, 2))
+def lagging(per_second: float = 0, **lags: int) -> PlannedGroup:
+    states = {queue: QueueState(None, 100, 100) for queue in queues(4, "a") + queues(4, "b")}
+    for broker, lag in lags.items():
+        states[queues(1, broker)[0]] = QueueState(None, 100, 100 - lag)
+    return PlannedGroup("g", None, states, consumed_per_ms={queues(1, "a")[0]: per_second / 1000} if per_second else {})
 
 
-@every_case(("of", "request_", "name", "number"), [
-    (FEWER_READ, ADD, "n", 8),
-    (FEWER_READ, TopicRequest(add_brokers=(NewBroker("n", 2, 4),)), "n", 4),
-    (FEWER_READ, MOVE, "n", 8),
-    (NOT_READ, EIGHT, "b", 8),
-])  # fmt: skip
-def test_unreadable_write_queues_fail_and_the_hint_leads_to_a_plan(
-    of: TopicRouteData, request_: TopicRequest, name: str, number: int
-) -> None:
-    with pytest.raises(UsageError, match=f"producers would write queues of {name} that consumers cannot") as raised:
-        routes_of(of, request_, WEST)
-    assert raised.value.hint == f"make them readable: --add-broker {name}:{number}"
-    target = routes_of(of, replace(request_, add_brokers=(NewBroker(name, number),)), WEST).target
-    unread = set(target.publish_queues()).difference(target.subscribe_queues())
-    assert unread <= set(of.publish_queues()), "what was so before stays, with a finding of its own"
+def named_plans() -> Iterator[tuple[str, TopicRouteData, TopicRequest, dict[str, Any]]]:
+    four, both = topic((4, 4, 6)), route(a=4, b=4)
+    for request in (EIGHT, replace(EIGHT, ordered=False)):
+        yield f"more queues, ordered: {request.ordered}", four, request, {}
+    yield "fewer queues", topic((8, 8, 6)), TopicRequest(queues=2), {}
+    yield "another cluster", four, MOVE, {}
+    ordered = topic((4, 4, 6), (4, 4, 6), "b:4;a:4")
+    yield "an order configuration", ordered, replace(EIGHT, drain_brokers=("b",)), {}
+    yield "NameServers and flags", FLAGS, EIGHT, {"name_servers": "h1:9876;h2:9876"}
+    for kind in ("FIFO", "NORMAL", None):  # `updateTopic` creates a topic with the attributes in the command
+        yield f"a new broker, message type {kind}", four, TopicRequest(add_brokers=(NEW,)), {"message_type": kind}
+    for request in (TopicRequest(add_brokers=(NEW,)), TopicRequest(add_brokers=(NewBroker("n", 2, 4),)), MOVE):
+        yield f"unreadable queues to write, {request}", FEWER_READ, request, {}
+    yield "unreadable queues to write on b", topic((4, 4, 6), (4, 4, 2)), EIGHT, {}
+    for wrong in (
+        *(TopicRequest(drain_brokers=(name,)) for name in ("x", "a")),
+        TopicRequest(drain_brokers=("a",), add_brokers=(NewBroker("a"),)),
+        TopicRequest(move_to_cluster="east"),
+    ):
+        yield f"{wrong}", route(a=4), wrong, {}
+    for name, state in NEW_QUEUE.items():
+        new = TopicRouteData("T", (QueueData("a", 2, 3, 6),), route(a=2).broker_datas)
+        yield f"a new queue {name}", new, TopicRequest(queues=3), {"groups": [new_queue(state)]}
+    # 8 queues become 16: half of the hashes leave each queue. With 3, of 0, 8 and 16 the first stays in a 0; 4, 12 and
+    # 20 leave b 0, the fourth queue of six.
+    for number, lags in ((8, {"a": 60}), (4, {"a": 60}), (3, {"a": 60, "b": 20})):
+        late = [lagging(**lags)]
+        yield f"unread messages whose keys leave, {number} queues", both, TopicRequest(queues=number), {"groups": late}
+    keys = {"groups": [lagging(a=60)], "keys": Keys(KEYS, SDKS[:1])}
+    yield "unread messages of keys", both, EIGHT, keys
+    for request in (EIGHT, replace(EIGHT, ordered=False)):  # polls, then the unread messages
+        yield f"a slow queue, ordered: {request.ordered}", both, request, {"groups": [lagging(2, a=60)]}
+
+
+def lines_of(now: TopicRouteData, request: TopicRequest, groups: Sequence[PlannedGroup] = (), **more: Any) -> list[str]:
+    try:
+        found = plan_topic(routes_of(now, request, [WEST]), request, groups, **more)
+    except (DataError, UsageError) as error:
+        return [f"{error.message} [{error.hint}]"]
+    done = [step.number for step in found.steps if step.done]
+    lines = [f"next step {found.next_step}, takes {found.estimated_ms} ms, done {done}"]
+    for step in (each for each in found.steps if not each.done):
+        lines.append(f"{step.number} {step.kind}, {step.estimated_ms} ms")
+        lines += [f"  {command.text}" for command in step.commands]
+        for wait in step.wait_for:
+            lines.append(
+                f"  until {wait.kind} {queue_ranges(MessageQueue('T', *astuple(each)) for each in wait.queues)}"
+            )
+        if step.uniform_share:
+            lines.append(f"  {step.uniform_share:.3f} of keys move, out of order for {step.order_broken_ms} ms")
+            lines.append(f"  if producers are not held, for {step.order_broken_unheld_ms} ms")
+        for each in step.groups:
+            starts = [(start.rule, start.queues) for start in each.starts]
+            late = f"{each.skipped} skipped, {each.first_lost} lose the first, {each.out_of_order_unheld} out of order"
+            lines.append(f"  group {each.group}: {each.added} added, {starts}, {late}")
+    return lines
+
+
+def test_named_plans_are_as_recorded(request: pytest.FixtureRequest) -> None:
+    answers = {name: lines_of(now, asked, **more) for name, now, asked, more in named_plans()}
+    assert_recorded(Path(__file__).with_name("plans.txt"), answers, request)
+
+
+def test_a_hint_about_unreadable_queues_leads_to_a_plan() -> None:
+    for now, asked, name in ((FEWER_READ, MOVE, "n"), (topic((4, 4, 6), (4, 4, 2)), EIGHT, "b")):
+        target = routes_of(now, replace(asked, add_brokers=(NewBroker(name, 8),)), [WEST]).target
+        unread = set(target.publish_queues()).difference(target.subscribe_queues())
+        assert unread <= set(now.publish_queues()), "what was so before stays, with a finding of its own"
 
 
 ADDED, DRAINED = st.sampled_from([(), (NewBroker("n", 3),)]), st.sampled_from([(), ("a",)])
@@ -152,17 +187,6 @@ def test_on_the_way_of_any_change(a: tuple[int, int, int], b: tuple[int, int, in
         assert [step.kind for step in later.steps] == [step.kind for step in earlier.steps]
         assert all(then.done or not now.done for now, then in zip(earlier.steps, later.steps, strict=True))
     assert plans[-1].next_step is None
-
-
-@every_case(("request_", "error", "problem"), [
-    (TopicRequest(drain_brokers=("x",)), DataError, "--drain-broker x: topic T has no such broker"),
-    (TopicRequest(drain_brokers=("a",)), UsageError, "topic T would have no queue left"),
-    (TopicRequest(drain_brokers=("a",), add_brokers=(NewBroker("a"),)), UsageError, "broker a is added and drained"),
-    (MOVE, DataError, "no broker of that cluster is in the source"),
-])  # fmt: skip
-def test_what_cannot_be_is_refused(request_: TopicRequest, error: type[Exception], problem: str) -> None:
-    with pytest.raises(error, match=problem):
-        routes_of(route(a=4), request_)
 
 
 FOUR = tuple(QueueName("a", number) for number in range(4))
@@ -234,10 +258,6 @@ def test_what_earlier_steps_wait_for_must_still_hold() -> None:
     assert check_step(steps, 5, seen(switched, ALL_READ), "T", ["g"]).holds is True
 
 
-KEYS = tuple(f"order-{number}" for number in range(200))
-SDKS = tuple(sdk(name) for name in ("java", "go"))
-
-
 def planned(request: TopicRequest, *groups: PlannedGroup, keys: Keys | None = None) -> TopicChangePlan:
     return plan_topic(routes_of(route(a=4, b=4), request), request, groups, keys)
 
@@ -268,61 +288,6 @@ def test_keys_are_those_of_select_queue(number: int) -> None:
     for each in change(found).keys:
         rows = [(key.key, key.queues[each.sdk], (key.queues_after or {})[each.sdk]) for key in told.keys]
         assert [(key.key, key.queue, key.queue_after) for key in each.keys] == [row for row in rows if row[1] != row[2]]
-
-
-def stored(end: int, offset: int, first: int) -> QueueState:
-    return QueueState(broker_offset=end, consumer_offset=offset, stored_offset=offset, min_offset=first)
-
-
-@every_case(("state", "expected"), [
-    (stored(90, -1, 60), ("end", 30, 1)),
-    (stored(90, -1, 90), ("end", 0, 1)),  # all are expired
-    (stored(0, -1, 0), ("end", 0, 0)),
-    (stored(90, 0, 0), ("stored", 0, 0)),  # the first is in memory
-    (stored(90, 70, 60), ("stored", 0, 0)),
-    (QueueState(broker_offset=90, consumer_offset=0), ("unknown", None, None)),
-    (None, ("unknown", None, None)),
-])  # fmt: skip
-def test_messages_lost_before_an_owner(state: QueueState | None, expected: tuple[str, int | None, int | None]) -> None:
-    now = TopicRouteData("T", (QueueData("a", 2, 3, 6),), route(a=2).broker_datas)
-    states = {queue: QueueState(broker_offset=50, consumer_offset=50) for queue in queues(2, "a")}
-    states |= {} if state is None else {queues(3, "a")[2]: state}
-    group = PlannedGroup("g", side("c1", now).members, states)
-    effect = plan_topic(routes_of(now, TopicRequest(queues=3)), TopicRequest(queues=3), [group]).steps[0].groups[0]
-    (start,) = effect.starts
-    assert (start.rule, effect.skipped, effect.first_lost) == expected
-
-
-@every_case(("number", "keys", "late"), [
-    (8, None, 30),  # 8 queues become 16: of each queue half of the hashes leave
-    (4, None, 0),
-    (3, None, 60),  # of 0, 8 and 16 the first stays in a 0; 4, 12 and 20 leave b 0, the fourth queue of six
-    (8, Keys(KEYS, SDKS[:1]), None),
-])  # fmt: skip
-def test_messages_of_leaving_keys_come_late(number: int, keys: Keys | None, late: int | None) -> None:
-    lags = {queues(4, "a")[0]: 60, queues(4, "b")[0]: 20 if number == 3 else 0}
-    states = {queue: QueueState(None, 100, 100 - lags.get(queue, 0)) for queue in queues(4, "a") + queues(4, "b")}
-    found = change(planned(TopicRequest(queues=number), PlannedGroup("g", None, states), keys=keys)).groups[0]
-    if late is None:
-        told = key_queues(route(a=4, b=4), KEYS, SDKS[:1], after=route(a=8, b=8)).keys
-        first = [key for key in told if key.queues["java"] == QueueName("a", 0)]
-        late = round(60 * sum(key.queues["java"] != (key.queues_after or {})["java"] for key in first) / len(first))
-    assert found.out_of_order_unheld == late
-
-
-def lagging(lag: int, per_second: float) -> PlannedGroup:
-    states = {queue: QueueState(None, 100, 100) for queue in queues(4, "a") + queues(4, "b")}
-    (first,) = queues(1, "a")
-    states[first] = QueueState(None, 100, 100 - lag)
-    return PlannedGroup("g", None, states, consumed_per_ms={first: per_second / 1000})
-
-
-def test_held_producers_wait_until_the_slowest_queue_is_read() -> None:
-    found = planned(TopicRequest(queues=8), lagging(60, per_second=2))
-    assert [step.estimated_ms for step in found.steps] == [50_000, 30_000, 30_000, 0, 0, 0]
-    assert found.estimated_ms == 110_000
-    step = change(found)
-    assert (step.order_broken_ms, step.order_broken_unheld_ms) == (0, 60_000)  # polls, then what is unread
 
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)

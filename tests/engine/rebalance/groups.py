@@ -45,17 +45,8 @@ def takeovers(report: RebalanceResult, client_id: str | None = None) -> list[Tak
     return [each for one in report.queues for each in one.takeovers if client_id in (None, each.client_id)]
 
 
-def moments(report: RebalanceResult, what: str, text: str = "", who: str | None = None) -> list[float]:
-    steps = (step for step in report.steps or () if step.what == what and text in step.text)
-    return [step.at_ms / 1000 for step in steps if who in (None, step.who)]
-
-
 def line(report: RebalanceResult, broker_name: str, queue_id: int) -> QueueTimeline:
     return next(each for each in report.queues if each.queue == MessageQueue("T", broker_name, queue_id))
-
-
-def owners_at_the_end(report: RebalanceResult) -> dict[str, tuple[str, ...]]:
-    return {f"{each.queue.broker_name}{each.queue.queue_id}": each.intervals[-1].owners for each in report.queues}
 
 
 def hold(client_id: str, from_us: int, to_us: int | None = None, *, persisted: bool = True, **more: Any) -> Hold:

@@ -33,6 +33,10 @@ def lag_of(found: RebalanceResult) -> LagOverTime:
     return found.lag
 
 
+def lag_figures(found: RebalanceResult) -> tuple[int | None, float | None, int | None]:
+    return found.figures.peak_lag, found.figures.lag_gone_ms, found.figures.queues_never_drained
+
+
 def test_lag_is_what_comes_while_no_consumer_reads() -> None:
     found = simulated(CRASH)
     lag = lag_of(found)
@@ -49,6 +53,7 @@ def test_lag_is_what_comes_while_no_consumer_reads() -> None:
     assert group.peak is not None
     assert group.gone_ms is not None
     assert group.gone_ms == pytest.approx(group.peak.at_ms + 1000 * group.peak.messages / 40, abs=60)
+    assert lag_figures(found) == (round(group.peak.messages), pytest.approx(group.gone_ms - 30_000), 0)
 
 
 def test_lag_begins_with_the_observed_one() -> None:
@@ -58,8 +63,15 @@ def test_lag_begins_with_the_observed_one() -> None:
 
 
 def test_too_few_consumers_never_catch_up() -> None:
-    lag = lag_of(simulated(CRASH, each=25)).group
+    found = simulated(CRASH, each=25)
+    lag = lag_of(found).group
     assert (lag.gone_ms, lag.peak, lag.growth_per_second) == (None, None, pytest.approx(20))
+    assert lag_figures(found) == (None, None, 4)
+
+
+def test_a_lag_that_stays_has_a_peak() -> None:
+    found = simulated(Event("leave", 30 * S, A), Event("leave", 30 * S, B), each=0, lag=6_000)
+    assert lag_figures(found) == (24_000, None, 4)
 
 
 def test_messages_of_a_lost_broker_go_to_the_other_queues() -> None:
@@ -89,4 +101,6 @@ def test_unknown_rates_or_times_give_no_lag() -> None:
         {"broadcasting": True},
         {"consumer_type": "pull"},
     ]
-    assert [simulated(CRASH, **more).lag for more in unknown] == [None] * 5
+    found = [simulated(CRASH, **more) for more in unknown]
+    assert [each.lag for each in found] == [None] * 5
+    assert [*map(lag_figures, found)] == [(None, None, None)] * 5

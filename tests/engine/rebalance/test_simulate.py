@@ -1,137 +1,31 @@
 import math
-from collections import Counter
-from collections.abc import Sequence
-from itertools import pairwise
-from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from rmqlb import MessageQueue, UsageError
-from rmqlb.engine.assignment.assign import Members, assign
+from rmqlb.engine.assignment.assign import Members
+from rmqlb.engine.kernel import nearest_rank
 from rmqlb.engine.plan.changes import Changes, NewBroker, QueueCount, change_members, change_route
 from rmqlb.engine.plan.rebalance import Side, plan_rebalance
-from rmqlb.engine.rebalance.reported_clients import client_version
+from rmqlb.engine.rebalance.profile import client_version, consumer_types
 from rmqlb.engine.rebalance.simulate import (
-    GroupSimulation,
     change_events,
     convergence,
     simulate_group,
     simulate_group_trials,
     summarise,
 )
-from rmqlb.model.group import Connection, ConsumerGroup, MemberView, QueueState
+from rmqlb.model.group import Connection, ConsumerGroup, ConsumerType, MemberReport, MemberView, QueueState
 from rmqlb.model.group_scenario import SECOND_US, TIMER_NAMES, Event, GroupScenario, Timers
-from rmqlb.model.route import TopicQueueMappingInfo, TopicRouteData
-from tests.engine.rebalance.groups import at, length, line, moments, owners_at_the_end, simulate, takeovers, trials
+from rmqlb.model.route import BrokerData
+from tests.engine.rebalance.groups import at, length, line, simulate, takeovers, trials
 from tests.support.builders import HERE, route, side
 from tests.support.group_builders import us
 from tests.support.mismatches import every_case
-from tests.support.rebalance_comparison import TOLERANCE_US, alone, compared, disagreements, quantile
+from tests.support.rebalance_comparison import TOLERANCE_US, alone, compared, disagreements
 from tests.support.recorded_groups import saved
-
-VERSIONS = ("5.5.0", "5.3.1", "5.1.4", "4.9.7")
-STRATEGIES = ("AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH")
-
-
-Case = tuple[Members, tuple[TopicRouteData, ...], GroupScenario]
-
-
-@st.composite
-def groups(draw: st.DrawFn) -> Case:
-    ids = [f"c{i}" for i in range(draw(st.integers(1, 5)))]
-    brokers = {name: draw(st.integers(1, 4)) for name in draw(st.sampled_from(["a", "ab", "abc"]))}
-    topics = tuple(route(topic, **brokers) for topic in draw(st.sampled_from([("T",), ("T", "U")])))  # type: ignore[arg-type]
-    gone, events = set(), []
-    for number in range(draw(st.integers(1, 4))):
-        seconds = draw(st.integers(0, 60))
-        kind = draw(st.sampled_from(["join", "leave", "crash", "host-loss", "route-change"]))
-        present = [i for i in ids if i not in gone]
-        if kind == "join" or not present:
-            events.append(at("join", f"n{number}", seconds))
-        elif kind == "route-change":
-            events.append(at("route-change", "T", seconds, read_queues=draw(st.integers(1, 5))))
-        else:
-            gone.add(present[0])
-            events.append(at(kind, present[0], seconds))  # type: ignore[arg-type]
-    times = {"consume_us": [0, 300_000, 2_000_000], "latency_us": [0, 1000, 40_000], "seed": range(1001)}
-    more: dict[str, Any] = {name: draw(st.sampled_from(values)) for name, values in times.items()}
-    version, orderly = draw(st.sampled_from(VERSIONS)), draw(st.booleans())
-    scenario = GroupScenario(tuple(events), client_version=version, orderly=orderly, **more)
-    return Members(tuple(ids), draw(st.sampled_from(STRATEGIES))), topics, scenario
-
-
-def final(members: Members, routes: Sequence[TopicRouteData], events: Sequence[Event]) -> dict[MessageQueue, object]:
-    ids, reads = Counter(members.client_ids), None
-    for event in sorted(events, key=lambda event: event.at_us):
-        if event.kind == "route-change":
-            reads = event.read_queues
-        else:
-            ids[event.subject] += 1 if event.kind == "join" else -1
-    after = replace(members, client_ids=tuple(ids.elements()))
-    if reads is not None:
-        datas = tuple(replace(data, read_queue_nums=reads) for data in routes[0].queue_datas)
-        routes = replace(routes[0], queue_datas=datas), *routes[1:]
-    return {queue: owners for topic in routes for queue, owners in assign(topic, after).owners.items()}
-
-
-@given(groups())
-@settings(max_examples=150, deadline=None)
-def test_intervals_cover_the_time_axis_and_end_as_plan_rebalance_plans(case: Case) -> None:
-    report = simulate_group("g", *case)
-    assert report.figures.convergence_ms is not None
-    assert report.figures.taken == len(takeovers(report))
-    planned = final(case[0], case[1], case[2].events)
-    for each in report.queues:
-        first, last = each.intervals[0], each.intervals[-1]
-        assert last.from_us < last.to_us
-        assert (first.from_us, last.to_us) == (0, report.end_us)
-        assert (last.owners, last.state == "gone") == (planned.get(each.queue, ()), each.queue not in planned)
-        for one, next_one in pairwise(each.intervals):
-            assert one.to_us == next_one.from_us
-            assert (one.state, one.owners) != (next_one.state, next_one.owners)
-            assert one.from_us < one.to_us
-        for interval in each.intervals:
-            expected = {0: "unassigned", 1: "one"}.get(len(interval.owners), "duplicate-owners")
-            assert interval.state in (expected, "gone")
-        for state, total_ms in (("unassigned", each.total_gap_ms), ("duplicate-owners", each.total_overlap_ms)):
-            assert us(total_ms) == sum(i.to_us - i.from_us for i in each.intervals if i.state == state)
-        for takeover in each.takeovers:
-            assert 0 <= takeover.at_ms <= report.end_ms
-            assert takeover.reads_from_ms is None or takeover.reads_from_ms >= takeover.at_ms
-            assert takeover.redelivered_ms >= 0
-
-
-@given(groups(), st.integers(0, 5), st.randoms(use_true_random=False))
-@settings(max_examples=60, deadline=None)
-def test_equal_input_gives_equal_reports(case: Case, trial: int, dice: Random) -> None:
-    def shuffled(items: Sequence[Any]) -> tuple[Any, ...]:
-        return tuple(dice.sample(items, len(items)))
-
-    first = simulate_group("g", *case, trial=trial)
-    again = GroupSimulation("g", *case)
-    again.run(trial + 1)
-    assert again.run(trial) == first
-    members, topics, scenario = case
-    others = [
-        replace(each, queue_datas=shuffled(each.queue_datas), broker_datas=shuffled(each.broker_datas))
-        for each in shuffled(topics)
-    ]
-    explained = simulate_group("g", members, others, scenario, trial=trial, explain=True)
-    assert explained.steps
-    assert replace(explained, steps=None) == first
-
-
-@given(groups())
-@settings(max_examples=60, deadline=None)
-def test_orderly_consumers_never_share_a_queue_before_a_lock_expires(case: Case) -> None:
-    """Since 5.2.0. Before, a delayed unlock may free a lock that its client has taken anew in the meantime."""
-    members, topics, scenario = case
-    report = simulate_group("g", members, topics, replace(scenario, orderly=True, client_version="5.2.0"))
-    assert report.figures.total_overlap_ms == 0
 
 
 def test_trials_are_the_simulations_of_their_numbers() -> None:
@@ -170,21 +64,10 @@ def test_times_and_rates_that_make_no_sense_are_refused(scenario: GroupScenario,
 ])  # fmt: skip
 def test_what_would_go_on_without_time_passing_is_refused(timer: str, more: dict[str, Any]) -> None:
     shorter, shortest = (Timers(**{TIMER_NAMES[timer]: length}) for length in (999, 1000))
-    with pytest.raises(UsageError, match=f"timer {timer} is 999 us: what happens again and again is 1 ms") as raised:
+    with pytest.raises(UsageError, match=f"timer {timer} is 999 us: the smallest interval is 1 ms") as raised:
         simulate("c1 c2", at("join", "c3"), timers=shorter, **more)
     assert raised.value.code == "too-many-steps"
     assert simulate("c1 c2", at("join", "c3"), timers=shortest, until_us=20_000, **more).end_us == 20_000
-
-
-def test_broadcasting_consumers_own_everything_and_nobody_is_told_of_them() -> None:
-    """`ConsumerManager.registerConsumer` of brokers from 5.3.1 on."""
-    report = simulate("c1 c2", at("join", "c3"), broadcasting=True, explain=True)
-    assert set(owners_at_the_end(report).values()) == {("c1", "c2", "c3")}
-    f = report.figures
-    assert (f.total_overlap_ms, f.queues_with_overlap, f.redelivered) == (0, 0, 0)
-    text = "hears c3 for the first time: tells no consumer of a BROADCASTING group"
-    assert {step.text for step in report.steps or () if step.what == "notice"} == {text}
-    assert not moments(report, "wake")
 
 
 @every_case(("consume_from", "rule", "offset"), [
@@ -208,40 +91,6 @@ def test_a_new_broadcasting_member_starts_by_consume_from_alone(consume_from: st
     assert {each.client_id for each in fresh} == {"c1", "c2"}
 
 
-@every_case("version", ["4.9.7", "5.1.4", "5.3.1"])
-def test_orderly_broadcasting_members_of_old_clients_wait_for_each_others_locks(version: str) -> None:
-    """Seen with running members of 4.9.7 and 5.1.4: a lock lives for 60 s, and then one of those that wait gets it."""
-    joins = at("join", "c2", 10), at("join", "c3", 12)
-    more: dict[str, Any] = {"broadcasting": True, "orderly": True}
-    report = simulate("c1", *joins, client_version=version, **more)
-    first, second = sorted(takeover.at_ms / 1000 for takeover in line(report, "a", 0).takeovers)
-    assert 10 <= first < 13
-    assert 60 <= second - first < 81
-    assert {len(owners) for owners in owners_at_the_end(report).values()} == {3}
-
-
-def test_a_static_topics_queues_are_locked_at_the_brokers_that_serve_them() -> None:
-    """`RebalanceImpl.lock` asks the broker that `getBrokerNameFromMessageQueue` names, not the logical one."""
-    numbers = {"a": {0: 0, 1: 1}, "b": {2: 0, 3: 1}}
-    mapping = {name: TopicQueueMappingInfo("T", "__global__", 4, name, 1, ids) for name, ids in numbers.items()}
-    static = replace(route("T", a=2, b=2), topic_queue_mapping_by_broker=mapping)
-    for report in trials(4, "c1 c2", at("join", "c3"), at("leave", "c1", 80), routes=[static], orderly=True):
-        assert list(owners_at_the_end(report).values()) == [("c2",), ("c2",), ("c3",), ("c3",)]
-        assert length(report, "longest_gap") < 30
-        assert report.figures.convergence_ms is not None
-
-
-@every_case(("version", "least", "most"), [("4.9.8", 150, 999), ("5.0.0", 0, 81), ("5.1.4", 0, 81)])
-def test_a_lock_of_a_queue_that_is_given_up_is_renewed_until_4_9_8_only(version: str, least: int, most: int) -> None:
-    """`RebalanceImpl.buildProcessQueueTableByBrokerName` passes over dropped queues from 5.0.0 on.
-
-    Before, a listener keeps it as long as it likes; since, it lives for 60 s, and who waits looks again 20 s later.
-    """
-    more = {"orderly": True, "consume_us": 300 * SECOND_US, "client_version": version}
-    reports = trials(4, "c1 c2", at("join", "c3"), **more)
-    assert least < max(each.at_ms / 1000 - 10 for report in reports for each in takeovers(report)) < most
-
-
 def test_a_member_that_does_not_subscribe_takes_a_share_that_nobody_reads() -> None:
     members = Members(("c1", "c2"), "AVG", subscribed={"c2": frozenset({"U"})})
     topics = route("T", a=4), route("U", a=4)
@@ -251,21 +100,45 @@ def test_a_member_that_does_not_subscribe_takes_a_share_that_nobody_reads() -> N
     assert end["U", 2] == ("c2",)
 
 
+@pytest.mark.parametrize("scenario", [{"consumer_type": "pull"}, {"consumer_types": {"c1": "lite-pull"}}])
+def test_only_push_consumers_are_orderly(scenario: dict[str, Any]) -> None:
+    with pytest.raises(UsageError, match="only push consumers have an orderly listener"):
+        simulate("c1 c2", at("join", "c3"), orderly=True, **scenario)
+
+
+@every_case(("version", "lag", "after"), [("4.9.7", 3, 20), ("4.9.7", 0, 0), ("5.5.0", 3, 0)])
+def test_older_clients_keep_the_lock_of_a_queue_with_cached_messages(version: str, lag: int, after: float) -> None:
+    """`ProcessQueue.hasTempMessage`: `unlockDelay` gives the lock back 20 s after the queue; c2 takes a2 and a3."""
+    states = {queue: QueueState(broker_offset=9, consumer_offset=9 - lag) for queue in route(a=4).subscribe_queues()}
+    scenario = GroupScenario((at("join", "c2"),), orderly=True, client_version=version)
+    report = simulate_group("g", Members(("c1",), "AVG"), [route(a=4)], scenario, states=states)
+    for number in (2, 3):
+        (given_up,) = (each.to_ms / 1000 for each in line(report, "a", number).intervals if each.owners == ("c1",))
+        (taken,) = line(report, "a", number).takeovers
+        # As often as c2 tries again: every 20 s, and 5.0.0 and newer twice a second.
+        assert after <= taken.at_ms / 1000 - given_up <= after + 20
+
+
 NEW, MIDDLE, OLD = "5.5.0", "5.1.4", "4.9.7"
 NOBODY_IS_TOLD = Timers(notify_batch_us=10**12)
 NO_IDLE = Timers(socket_idle_us=10**12)
 EARLY_IDLE = Timers(socket_idle_us=60 * SECOND_US, pull_hold_us=1)
 AT_ONCE = Timers(start_us=0, connect_us=0, close_us=0)
 CRASH, JOIN, LEAVE, LOST = at("crash", "c2"), at("join", "c4"), at("leave", "c2"), at("host-loss", "c2")
+FROZEN = at("freeze", "c2"), at("unfreeze", "c2", 180)
+DOWN, UP = at("broker-down", "b", 30), at("broker-up", "b", 300)
 BATCHED = Timers(notify_batch_us=15 * SECOND_US, rebalance_wait_us=3600 * SECOND_US)
 BUSY = {"orderly": True, "consume_us": 800_000}
 BLOCKED = {"orderly": True, "consume_us": 3600 * SECOND_US}
+KEPT = {"orderly": True, "consume_us": 300 * SECOND_US}
 WIDER = at("route-change", "T", read_queues=6, write_queues=6)
+TWO = route(a=4, b=4)
+SLAVES = replace(TWO, broker_datas=tuple(BrokerData("c", each, {0: f"{each}:1", 1: f"{each}:2"}) for each in "ab"))
 
 
 # What happens, how often it is simulated, the figure, and its bounds in seconds; then some trials must be below and
 # above two others.
-@every_case(("event", "scenario", "number", "figure", "least", "most", "spread"), [
+@every_case(("events", "scenario", "number", "figure", "least", "most", "spread"), [
     # before 5.2 a killed process leaves no gap but the way of the messages
     (CRASH, {"client_version": MIDDLE, "timers": AT_ONCE}, 25, "convergence", 0, 0, None),
     (CRASH, {"client_version": OLD, "timers": AT_ONCE}, 25, "longest_gap", 0, 0, None),
@@ -300,11 +173,32 @@ WIDER = at("route-change", "T", read_queues=6, write_queues=6)
     # lost pulls are found after two minutes and a loop
     (at("pull-stall", "c2"), {}, 25, "unread", 120.5, 140.5, None),
     (at("pull-stall", "c2"), {}, 10, "longest_gap", 0, 0, None),
+    # `RebalanceImpl.buildProcessQueueTableByBrokerName` passes over dropped queues from 5.0.0 on: before, a listener
+    # keeps its lock as long as it likes
+    (JOIN, {"client_version": "4.9.8", **KEPT}, 4, "longest_gap", 140, 999, None),
+    *((JOIN, {"client_version": v, **KEPT}, 4, "longest_gap", 0, 61, None) for v in ("5.0.0", MIDDLE)),
+    # brokers forget a frozen consumer as a lost host; then each of the others needs a loop
+    (FROZEN, {}, 60, "longest_gap", 90, 150.1, (105, 135)),
+    (FROZEN, {"orderly": True}, 10, "longest_gap", 90, 150.1, None),
+    # it has its share again at once, except that a client since 5.2 may forget a connection: then a broker names it
+    # twice for two minutes
+    *((FROZEN, {"client_version": v}, 40, "convergence", 170, 170.1, None) for v in (MIDDLE, OLD)),
+    (FROZEN, {}, 40, "convergence", 170, 170 + 122, (171, 290)),
+    # Go and C++ rebalance and pull at once when a consumer joins, and see new queues after a poll and an interval
+    *((JOIN, {"sdk": sdk}, 20, "convergence", 0, 0.2, None) for sdk in ("go", "cpp")),
+    *((WIDER, {"sdk": sdk}, 40, "convergence", 0, 30 + s + 0.1, (30, 25 + s / 2)) for sdk, s in (("go", 20), ("cpp", 10))),
+    # a Go consumer does not unlock: the broker frees a lock 60 s after its last renewal, and a loop comes after it
+    (JOIN, {"sdk": "go", "orderly": True}, 40, "longest_gap", 40, 85, None),
+    # consumers read from a slave after a route poll and a second; the queues keep their owners
+    (DOWN, {"routes": [SLAVES]}, 20, "longest_outage", 0, 31.5, (15, 25)),
+    (DOWN, {"routes": [SLAVES]}, 20, "convergence", 0, 0, None),
+    ((DOWN, UP), {}, 5, "longest_outage", 270, 270, None),
 ])  # fmt: skip
 def test_arithmetic_says_how_long_it_takes(
-    event: Event, scenario: dict[str, Any], number: int, figure: str, least: float, most: float, spread: Any
+    events: Any, scenario: dict[str, Any], number: int, figure: str, least: float, most: float, spread: Any
 ) -> None:
-    found = [length(report, figure) for report in trials(number, "c1 c2 c3", event, latency_us=0, **scenario)]
+    happens = (events,) if isinstance(events, Event) else events
+    found = [length(report, figure) for report in trials(number, "c1 c2 c3", *happens, latency_us=0, **scenario)]
     assert least <= min(found)
     assert max(found) <= most
     if spread is not None:
@@ -362,8 +256,7 @@ def test_a_change_is_events_of_one_moment_those_who_go_first() -> None:
 def test_a_window_without_end_is_not_called_a_window(before: Side, gap: int | None, overlap: int | None) -> None:
     changes = Changes(add=("d",))
     other = after(before, changes)
-    plan, consume_from = plan_rebalance("g", before, other), "CONSUME_FROM_LAST_OFFSET"
-    found = convergence(plan, before, other, changes, states={}, client_version="5.5.0", consume_from=consume_from)
+    found = convergence(plan_rebalance("g", before, other), before, other, changes, GroupScenario(), {})
     assert found is not None
     assert (found.longest_gap_ms, found.longest_overlap_ms) == (gap, overlap)
 
@@ -371,6 +264,21 @@ def test_a_window_without_end_is_not_called_a_window(before: Side, gap: int | No
 def reporting(*versions: str | None, language: str | None = "JAVA") -> ConsumerGroup:
     connections = tuple(Connection(f"c{n}", version=each, language=language) for n, each in enumerate(versions))
     return ConsumerGroup("g", HERE, views=(MemberView(connections, HERE),))
+
+
+def consuming(consume_type: str | None, **reported: ConsumerType | None) -> ConsumerGroup:
+    reports = {client_id: MemberReport(client_id, consumer_type=kind) for client_id, kind in reported.items()}
+    return replace(reporting(None, None), consume_type=consume_type, reports=reports)
+
+
+def test_a_member_says_which_consumer_it_is_and_brokers_only_that_it_pulls() -> None:
+    for silent in (None, consuming(None), consuming("CONSUME_PASSIVELY")):
+        assert consumer_types(silent) == ("push", {}, ())
+    usual, types, findings = consumer_types(consuming("CONSUME_ACTIVELY", c0="pull"))
+    assert (usual, types) == ("lite-pull", {"c0": "pull"})
+    assert [(each.code, each.message.split()[0]) for each in findings] == [("consumer-type-unknown", "c1")]
+    _, types, findings = consumer_types(consuming("CONSUME_ACTIVELY", c0="pull", c1="assign"))
+    assert ([each.code for each in findings], types) == (["assigns-itself"], {"c0": "pull", "c1": "assign"})
 
 
 @every_case(("group", "given", "version", "codes"), [
@@ -434,7 +342,7 @@ def test_the_first_pull_comes_as_long_after_the_take_as_in_the_recording(name: s
     foretold = sorted(us(each.reads_from_ms) - us(each.at_ms) for each in taken if each.reads_from_ms is not None)
     measured = sorted(recording.first_pulls_us)
     assert len(measured) >= 20
-    assert foretold[0] - 50_000 < quantile(measured, 50) < foretold[-1] + 50_000
+    assert foretold[0] - 50_000 < nearest_rank(measured, 50) < foretold[-1] + 50_000
     assert foretold[0] - TOLERANCE_US < measured[0] <= measured[-1] < foretold[-1] + TOLERANCE_US
 
 

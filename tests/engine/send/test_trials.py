@@ -1,5 +1,4 @@
 import re
-from collections import Counter
 from fractions import Fraction
 from math import erf, sqrt
 from pathlib import Path
@@ -10,8 +9,9 @@ from msgspec.structs import replace
 
 from rmqlb import DataError, MessageQueue, UsageError, simulate_send, simulate_trials
 from rmqlb.engine.conditions import parse_condition
+from rmqlb.engine.kernel import nearest_rank
 from rmqlb.engine.send.findings import SEND_FIGURES, try_on
-from rmqlb.engine.send.trials import estimate, quantile, student, wilson
+from rmqlb.engine.send.trials import estimate, student, wilson
 from rmqlb.model.send_scenario import Failure, Latency, Moment, Selector, SendScenario
 from rmqlb.model.simulate_send import Estimate
 from tests.engine.send.scenarios import REFUSED, TIMEOUT
@@ -140,5 +140,5 @@ def test_intervals_are_those_of_wilson_and_student_and_quantiles_are_values_that
     assert estimate([0.1] * 1000, 1.0) == Estimate(0.1, 0.1, 0.1)
     close = estimate([1e9, 1e9 + 1e-3])
     assert close.high - close.low == pytest.approx(2 * 12.706 * 0.0005, rel=1e-3)
-    counts = Counter({10: 50, 20: 45, 30: 5})
-    assert [quantile(counts, share) for share in (0.5, 0.51, 0.95, 0.951, 1)] == [10, 20, 20, 30, 30]
+    ordered = [10] * 50 + [20] * 45 + [30] * 5
+    assert [nearest_rank(ordered, percent) for percent in (0, 50, 51, 95, 96, 100)] == [10, 10, 20, 20, 30, 30]

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from rmqlb import BrokerData, DataError, QueueData, TopicRouteData, UsageError
 from rmqlb.engine.kernel import Clock
-from rmqlb.engine.simulate_receive.broker import IDLE_US, Message, ReviveService, TimerWheel
+from rmqlb.engine.simulate_receive.revive import IDLE_US, ReviveService, TimerWheel
 from rmqlb.engine.simulate_receive.rules import (
     BROKERS,
     SCAN_US,
@@ -32,7 +32,7 @@ from rmqlb.engine.simulate_receive.simulate_receive import (
     receives_within,
     simulate_receive,
 )
-from rmqlb.engine.simulate_receive.simulation import MOST_FURTHER
+from rmqlb.engine.simulate_receive.simulation import MOST_FURTHER, Message
 from rmqlb.model.send_scenario import HOST_LOSS_US, REFUSED_US, Failure, Moment, Reaction
 from rmqlb.model.simulate_receive import (
     INVISIBLE_US,
@@ -296,11 +296,11 @@ BAD: dict[str, tuple[dict[str, object], str]] = {
     "negative time": ({"consume_us": -1}, "consume_us"),
     "an unknown broker's rate": ({"rates": (QueueRate("x", 0, Fraction(1)),)}, "no queue x:0"),
     "an unknown queue's rate": ({"rates": (QueueRate("a", 8, Fraction(1)),)}, "no queue a:8"),
-    "a rate of nothing": ({"rates": (QueueRate("a", 0, Fraction(0)),)}, "more than 0"),
+    "a rate of nothing": ({"rates": (QueueRate("a", 0, Fraction(0)),)}, "must be above 0"),
     "an unknown broker": ({"failures": (refused("x", 1, 2),)}, "no broker x"),
     "a slow broker": ({"failures": (Failure("a", Reaction("slow", "slow", 0, 5)),)}, "refused or timeout"),
-    "message numbers": ({"failures": (Failure("a", ON_A, Moment(message=3)),)}, "receives count by times"),
-    "a consumer that is not there": ({"crashes": (Crash(2, 0),)}, "consumer 2 dies, of 1"),
+    "message numbers": ({"failures": (Failure("a", ON_A, Moment(message=3)),)}, "receives need times"),
+    "a consumer that is not there": ({"crashes": (Crash(2, 0),)}, "consumer 2 dies, but there are only 1"),
     "a consumer that dies twice": ({"crashes": (Crash(1, 0), Crash(1, 5))}, "dies twice"),
     "no end": ({"duration_us": None}, "would not end"),
     "no version": ({"broker_version": "latest"}, "latest: not a broker version"),

@@ -12,9 +12,11 @@ from hypothesis import strategies as st
 
 from rmqlb import MessageQueue, SizeLimits, SizeQuestion, TopicRouteData, UsageError, allocate, size_group
 from rmqlb.engine.allocate.strategy import Settings
+from rmqlb.engine.backlog import threads_of
 from rmqlb.engine.size_group.sizes import future_ids
+from rmqlb.model.process_queue import ConsumerEvidence
 from rmqlb.model.size_group import GroupSize, SizedBacklog
-from tests.cli.run import ROOT, data_of
+from tests.cli.run import ROOT, data_of, run
 from tests.support import builders
 
 MINUTE_MS = 60_000.0
@@ -154,28 +156,42 @@ def test_messages_that_come_after_a_backlog_come_alone(ahead: float) -> None:
     assert (found.catch_up_ms, found.utilisation) == (pytest.approx(1000 * expected), 0.4)
 
 
+OUTAGE = ("-g", "ship-svc", *["--rate", "100", "--outage", "10m", "--catch-up", "10m", "--sizes", "1..1"])
+
+
+def reporting(folder: Path, **evidence: Any) -> str:
+    """`faults.json`, whose consumers of ship-svc report this too."""
+    document = json.loads((ROOT / "examples" / "faults.json").read_text(encoding="utf-8"))
+    reports = [each for group in document["data"]["groups"] for each in group["reports"]]
+    for report in reports:
+        report["evidence"] |= evidence
+    (path := folder / "reports.json").write_text(json.dumps(document), encoding="utf-8")
+    return str(path)
+
+
+def test_reported_threads_count_unless_others_are_given(tmp_path: Path) -> None:
+    """100 messages per second of 20 ms keep 2 threads busy; catching up takes 10 m * 2 / (threads - 2)."""
+    for reported, more, threads in ((8, (), 8), (8, ("--set", "consume-threads=4"), 4), (None, (), 20)):
+        line = ("size-group", "-s", reporting(tmp_path, threads=reported), *OUTAGE, *more)
+        found, closing = data_of(*line), run(*line).stdout.splitlines()[-1]
+        assert (found["threads"], found["threadsReported"]) == (threads, threads == 8)
+        assert closing.endswith(f"{threads} consume threads per consumer{', as reported' * (threads == 8)}")
+        assert found["curve"][0]["utilisation"] == 2 / threads
+        assert found["curve"][0]["catchUpMs"] == pytest.approx(10 * MINUTE_MS * 2 / (threads - 2))
+
+
+@given(st.lists(st.one_of(st.none(), st.integers(1, 99))))
+def test_the_fewest_reported_threads_count(numbers: list[int | None]) -> None:
+    known = [number for number in numbers if number]
+    assert threads_of(*(ConsumerEvidence(threads=number) for number in numbers)) == (min(known) if known else 20)
+
+
 def test_reported_batches_shorten_the_time_to_catch_up(tmp_path: Path) -> None:
     """Reports are of calls: 20 ms, for one message or for a batch."""
 
     def times(batch: int, *, orderly: bool) -> tuple[float, float]:
-        document = json.loads((ROOT / "examples" / "faults.json").read_text(encoding="utf-8"))
-        for group in document["data"]["groups"]:
-            for report in group["reports"]:
-                report["evidence"] |= {"batch": batch, "orderly": orderly}
-        (path := tmp_path / "batches.json").write_text(json.dumps(document), encoding="utf-8")
-        limits = (
-            "--rate",
-            "100",
-            "--outage",
-            "10m",
-            "--catch-up",
-            "10m",
-            "--sizes",
-            "1..1",
-            "--set",
-            "consume-threads=8",
-        )
-        found = data_of("size-group", "-s", str(path), "-g", "ship-svc", *limits)
+        path = reporting(tmp_path, batch=batch, orderly=orderly)
+        found = data_of("size-group", "-s", path, *OUTAGE, "--set", "consume-threads=8")
         return found["topics"][0]["consumeMs"], found["curve"][0]["catchUpMs"]
 
     consume_ms, alone = times(1, orderly=False)
@@ -189,8 +205,8 @@ def test_limits_need_work_and_lag() -> None:
     topic = route(a=4)
     for limits, more, problem in (
         ({"outage_ms": 1.0}, {"work": even(topic, 1.0)}, "outage_ms and catch_up_ms need each other"),
-        (AFTER_30M, {}, "a time to catch up needs work: how long listeners consume what comes into each queue"),
-        ({"drain_in_ms": 1.0}, {"work": even(topic, 1.0)}, "drain_in_ms needs the present lag of each queue"),
+        (AFTER_30M, {}, "a catch-up time needs work: the time that listeners need for the inflow of each queue"),
+        ({"drain_in_ms": 1.0}, {"work": even(topic, 1.0)}, "drain_in_ms needs the current lag of each queue"),
     ):
         with pytest.raises(UsageError, match=problem):
             sized(topic, limits=dict(limits), **more)

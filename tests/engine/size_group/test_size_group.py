@@ -235,10 +235,10 @@ def test_a_number_of_queues_gives_what_topics_with_so_many_give(strategy: str) -
     (SizeQuestion(limits=SizeLimits(survive=9), consumers=(1, 9)), "no consumer would be left"),
     (SizeQuestion(queues_per_broker=(5, 2)), "queues per broker from 5 to 2"),
     (SizeQuestion(limits=SizeLimits(max_utilisation=0.8)), "max_utilisation needs work"),
-    (SizeQuestion(consumers=(1, 1000), queues_per_broker=(1, 1000)), "1000000 sizes to look at"),
+    (SizeQuestion(consumers=(1, 1000), queues_per_broker=(1, 1000)), "1000000 sizes to try"),
     (SizeQuestion(strategies=()), "no strategy is named"),
     (SizeQuestion(strategies=("CONSISTENT_HASH",), sdk="cpp"), "no other strategy can be set"),
-    (SizeQuestion(strategies=("CONSISTENT_HASH",), consumers=(1, 50)), "too many to look at; with --set id-sets=40"),
+    (SizeQuestion(strategies=("CONSISTENT_HASH",), consumers=(1, 50)), "too many combinations to try; reduce them with --set id-sets=40"),
 ])  # fmt: skip
 def test_contradictions_are_refused(question: SizeQuestion, text: str) -> None:
     with pytest.raises(UsageError) as raised:
@@ -249,7 +249,7 @@ def test_contradictions_are_refused(question: SizeQuestion, text: str) -> None:
 def test_groups_without_queues_or_present_machines_have_no_size() -> None:
     with pytest.raises(DataError, match="no readable queue"):
         size_group("g", [builders.route("T", perm=2, a=4)], SizeQuestion())
-    with pytest.raises(DataError, match="PIN looks at the machines of consumers"):
+    with pytest.raises(DataError, match="PIN uses the machines of consumers"):
         size_group("g", [route("T", a=6)], SizeQuestion(strategies=("PIN",)), Settings(hosts=frozenset({"10.0.0.2"})))
 
 
@@ -284,7 +284,7 @@ def test_a_host_that_is_lost_takes_the_share_of_consumers_that_it_has_now() -> N
     worst = [(loss.lost_host, loss.lost_consumers) for point in found.curve if (loss := point.after_host_loss)]
     assert worst == [(A, 1), (A, 1), (A, 2), (B, 1), (A, 4)]
     assert [point.fails for point in found.curve] == [("survive-host",), (), (), (), ()]
-    with pytest.raises(DataError, match="on which hosts"):
+    with pytest.raises(DataError, match="the hosts of the consumers are unknown"):
         sized(route("T", a=8), limits=limits, present=("a", "b"))
 
 

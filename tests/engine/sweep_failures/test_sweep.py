@@ -1,5 +1,6 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from datetime import timedelta
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from rmqlb.engine.sweep_failures.sweep import Commands, sweep_snapshot
 from rmqlb.model.group import BROADCASTING
 from rmqlb.model.message_queue import sort_client_ids
 from rmqlb.model.plan import Summary
-from rmqlb.model.policy import FAILED, GROUP, Limit, Policy, Rule
+from rmqlb.model.policy import FAILED, GROUP, Limit, Policy, Rule, Waiver
 from rmqlb.model.process_queue import ConsumerEvidence
 from rmqlb.model.result import Finding
 from rmqlb.model.route import TopicQueueMappingInfo
@@ -100,6 +101,10 @@ def named_sweeps() -> Iterator[tuple[str, Found]]:
     for kind, more in (("consumer", {}), ("host", {"zones": ()}), ("consumer", {"orderly": ("g",)})):
         given = {"kinds": (kind,), "commands": Commands(("-s", "x")), "at_once": 1, **more}
         yield f"the gap of a {kind}, {more}", found(two, limited(minConsumers=3), **given)
+    for day in (DAY, DAY - timedelta(days=1)):
+        waiver = Waiver("known", day, group="g", limit="minConsumers")
+        waived = replace(limited(minConsumers=3, idle=0), waivers=(waiver,))
+        yield f"waived until {day}", found(two, waived, kinds=("consumer",), at_once=1)
     yield "what cannot be judged", found(not_to_judge())
     unread = (Unread("group", "lost", "timed out"), Unread("route", "Gone", "no answer"))
     asked = request(two)
@@ -114,7 +119,7 @@ def named_sweeps() -> Iterator[tuple[str, Found]]:
 
 
 def lines_of(sweep: FailureSweep, findings: Sequence[Finding]) -> Iterator[str]:
-    yield f"{sweep.cases}"
+    yield f"{sweep.cases}, {sweep.waived} waived"
     for loss in sweep.losses:
         yield f"loss {loss.kind} {loss.name}: {' '.join((*loss.consumers, *loss.addresses))}"
     for each in sweep.counterexamples:
