@@ -63,7 +63,7 @@ def test_given_strategies_and_policies_hold_for_the_last_night() -> None:
     ("ingest -w wh in --keep 3w", 2, "--keep 3w: not a number of days"),
     ("ingest -w wh in --conf a=b", 2, "--conf a=b: not a Spark key"),
     ("ingest -w wh in --master sc://host", 2, "not a valid Spark master"),
-    ("ingest -w w* in", 2, "Spark takes * ? [ ] { } and \\ for patterns"),
+    ("ingest -w w* in", 2, "Spark reads * ? [ ] { } and \\ as patterns"),
     ("ingest -w /proc/none in", 2, "--warehouse /proc/none: No such file or directory"),
     ("ingest -w hdfs://namenode:80200/wh in", 2, "not HOST:PORT"),
     ("run -w wh in -p none.yaml", 4, "none.yaml"),

