@@ -190,7 +190,8 @@ def facts(plan: RebalancePlan) -> tuple[str, ...]:
 def _quality(plan: RebalancePlan) -> Iterator[str]:
     s = plan.summary
     if s.minimum_moves is not None and not plan.broadcasting and s.moved:
-        yield f"a balanced plan needs at least {counted(s.minimum_moves, 'move')}"
+        least = f"at least {counted(s.minimum_moves, 'move')}" if s.minimum_moves else "no move"
+        yield f"a balanced plan needs {least}"
     if not s.unassigned and s.after.queues:
         yield "nothing unassigned"
     if s.idle:
