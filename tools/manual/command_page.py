@@ -157,7 +157,7 @@ def _environment(page: Page, command: CommandPage, program: CommandPage) -> None
             page.paragraph(
                 "Options that are not on the command line may be set by " + _listed(sorted(variables), "and") + "."
             )
-        page.paragraph(Marked(f"What else counts is in {bold('rmqlb')}(1)."))
+        page.paragraph(Marked(f"{bold('rmqlb')}(1) lists the other environment variables."))
         return
     setting: dict[str, set[str]] = {}
     for each in program.all():
@@ -167,7 +167,7 @@ def _environment(page: Page, command: CommandPage, program: CommandPage) -> None
     for variable, names in sorted(setting.items()):
         page.item(
             bold(variable),
-            Marked(f"What {_listed([bold(name) for name in sorted(names)], 'or')} says where it is left out."),
+            Marked(f"Default for {_listed([bold(name) for name in sorted(names)], 'and')}."),
         )
     for variable, meaning in _MORE_VARIABLES:
         page.item(bold(variable), meaning)

@@ -50,7 +50,7 @@ def config_page(program: CommandPage) -> Page:
     page = Page("rmqlb-config", 5, "contexts and settings of rmqlb")
     page.heading("Description")
     page.paragraph(
-        "Options that are the same every time may stand in a file, and endpoints may have names. A setting comes from "
+        "You can keep recurring options in a file, and give names to endpoints. A setting comes from "
         "the first of these that has it:"
     )
     for layer, meaning in _LAYERS:
@@ -63,7 +63,8 @@ def config_page(program: CommandPage) -> Page:
     page.paragraph(
         "A context is a named endpoint: where the cluster is, who logs in, and where the secret is. `rmqlb context "
         "add`, `list`, `use`, `show` and `remove` keep them in the user file; comments in it do not last. A source on "
-        "the command line or in the environment puts the context aside, whole: nothing of it is sent anywhere else."
+        "the command line or in the environment replaces the whole context, so that the context's user and secret are "
+        "never sent to another source."
     )
     page.heading("Examples")
     page.paragraph("A user file:")
@@ -78,7 +79,8 @@ def config_page(program: CommandPage) -> Page:
     page.heading("Files")
     page.item(
         italic("~/.config/rmqlb/config.yaml"),
-        "The user file. No other user may change it, nor read it when it says where a secret is: mode 600.",
+        "The user file. Other users must not be able to change it, or to read it if it names the location of a "
+        "secret: use mode 600.",
     )
     page.see_also(
         [("rmqlb", 1), *((each.page, 1) for each in program.all() if each.path[:1] in (("context",), ("config",)))]

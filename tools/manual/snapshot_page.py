@@ -43,7 +43,7 @@ def snapshot_page() -> Page:
     page = Page("rmqlb-snapshot", 5, "what was seen of a RocketMQ cluster, in a file")
     page.heading("Description")
     page.paragraph(
-        "A snapshot holds routes, consumer groups, their consumers, who owns which queue, and how far each has read. "
+        "A snapshot contains routes, consumer groups, consumers, and the owner and offsets of each queue. "
         "`rmqlb fetch-routes` writes it as JSON or YAML, and `-s FILE` reads it, gzipped or not, so that a cluster can "
         "be looked at later, elsewhere, or before and after a change. It may be written by hand."
     )
@@ -53,10 +53,9 @@ def snapshot_page() -> Page:
     )
     page.paragraph(
         f"The format's version is {FORMAT_VERSION}; files of 1.x are read too. A newer minor version only adds keys, "
-        "which are ignored; a "
-        "newer major version is refused. Everything but schema, formatVersion, a topic's name and route and a group's "
-        "name may be left out: what is absent, or null, is unknown, and stays unknown. A list of consumers may name "
-        "an id twice: two processes share it."
+        "which are ignored; a newer major version is refused. Only schema, formatVersion, the name and route of each "
+        "topic, and the name of each group are required. Any other key that is absent or null is unknown. A list of "
+        "consumers may name an id twice: two processes share it."
     )
     page.heading("Examples")
     page.paragraph("All that a plan needs:")

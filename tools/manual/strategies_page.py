@@ -35,20 +35,22 @@ CASES: Mapping[str, Case] = {
     "AVG": Case(
         "Each consumer gets one block of neighbouring queues. Where the queues do not divide evenly, the "
         "first consumers get one more.",
-        "The default; leave it while nothing speaks against it. It is even, and a consumer's queues lie together. A "
-        "change of the consumers moves many queues, for every block behind the change is cut again, and where topics "
-        "have fewer queues than the group has consumers, the first ids get the queues of all of them.",
+        "By default; change it only for a reason. It is even, and a consumer's queues lie together. When a consumer "
+        "joins or leaves, many queues move, because all later blocks shift. If topics have fewer queues than the "
+        "group has consumers, the consumers that sort first get the queues of all these topics.",
     ),
     "AVG_BY_CIRCLE": Case(
         "The queues go to the consumers in turn, one at a time.",
         "Where the brokers differ in load: each consumer gets queues of many brokers, not of one or two, so that a "
-        "slow broker slows every consumer a little. As even as AVG; a change of the consumers mostly moves even more.",
+        "slow broker slows every consumer a little. It is as even as AVG, but usually moves even more queues when "
+        "consumers change.",
     ),
     "CONSISTENT_HASH": Case(
         "Consumers have places on a ring of hashes, and each queue goes to the next consumer on the ring.",
-        "Where a move is dear (caches, ordered queues, long warm-up) and consumers come and go: a change moves only "
-        "what the new consumer takes or the lost one had. It is uneven, all the more with few virtual nodes, and a "
-        "consumer may get nothing: `rmqlb show-owners --strategy-option virtual-nodes=N` shows how uneven it is here.",
+        "Where moves are expensive (caches, ordered queues, long warm-up) and consumers often join and leave: only "
+        "the queues of the new or lost consumer move. The shares are uneven, especially with few virtual nodes, and a "
+        "consumer may get no queue. `rmqlb show-owners --strategy-option virtual-nodes=N` shows the shares in your "
+        "group.",
     ),
     "CONFIG": Case(
         "Each consumer gets the list it was configured with, whatever the cluster says.",
@@ -73,9 +75,9 @@ CASES: Mapping[str, Case] = {
     ),
     "MACHINE_ROOM_NEARBY": Case(
         "A zone with consumers keeps its queues to itself; all consumers share the queues of other zones.",
-        "Where traffic between zones is slow or dear: queues are read in their own zone while a consumer is there, and "
-        "by all consumers otherwise. Give each zone as many consumers as its share of the queues asks for, for no zone "
-        "helps another one. Wraps another strategy, here AVG.",
+        "Where traffic between zones is slow or expensive: consumers read the queues of their own zone, and all "
+        "consumers share the queues of zones without a consumer. Give each zone consumers in proportion to its "
+        "queues, because consumers never help in another zone that has its own. Wraps another strategy, here AVG.",
         brokers={"r1-broker": 5, "r2-broker": 5},
         settings={
             "broker_zones": "([^-]+)-",
@@ -93,9 +95,9 @@ CASES: Mapping[str, Case] = {
     ),
     "PIN_OVER_ALL": Case(
         "Consumers on the listed machines take their shares as if all consumers of the group shared the topic.",
-        "Never on purpose: it shows what a PIN that counts the consumers elsewhere does. Compare it with the owners "
-        "that `rmqlb show-owners` observed, when queues of a pinned topic are unassigned. Wraps another "
-        "strategy, here AVG.",
+        "Only to find a mistake: PIN_OVER_ALL shows the effect of a PIN that also counts consumers on other machines. "
+        "Compare it with the owners that `rmqlb show-owners` observed, when queues of a pinned topic are unassigned. "
+        "Wraps another strategy, here AVG.",
         settings={"hosts": ("10.0.0.2", "10.0.0.4")},
         said="--strategy-option host=10.0.0.2 --strategy-option host=10.0.0.4",
     ),
@@ -107,9 +109,9 @@ def strategies_page() -> Page:
     page = Page("rmqlb-strategies", 7, "which consumer gets which queue, strategy by strategy")
     page.heading("Description")
     page.paragraph(
-        "A group's consumers divide the queues of a topic among themselves. Each one sorts the queues and the client "
-        "ids, runs the strategy that it was built with, and takes its own share; no one checks that the shares fit "
-        "together. They do while all consumers see the same lists and run the same strategy."
+        "A group's consumers divide the queues of a topic among themselves. Each consumer sorts the queues and the "
+        "client IDs, runs its own strategy, and takes its own share. No client or broker checks that the shares fit "
+        "together. The shares fit if all consumers see the same lists and run the same strategy."
     )
     page.paragraph(
         "The pictures below are drawn by the same code that rmqlb plans with. A column is a queue, a row is a "
@@ -117,32 +119,34 @@ def strategies_page() -> Page:
         "fourth has joined."
     )
     page.paragraph(
-        "Names are given in any case; a wrapper may name what it wraps: `MACHINE_ROOM_NEARBY-AVG_BY_CIRCLE`."
+        "Case does not matter in strategy names. To choose the strategy that a wrapper wraps, append its name: "
+        "`MACHINE_ROOM_NEARBY-AVG_BY_CIRCLE`."
     )
     page.heading("Strategies")
     for name in CASES:
         _strategy(page, name)
     page.heading("A strategy of one's own")
     page.paragraph(
-        "Where a name of a strategy is asked for, `FILE.py:NAME` names a function in a file. rmqlb runs the file, as "
-        "Python does, so name only files that you trust. The function has the arguments of "
+        "Wherever you can name a strategy, you can also pass `FILE.py:NAME`, a function in a file. rmqlb runs the "
+        "file, as Python does, so name only files that you trust. The function has the arguments of "
         "`AllocateMessageQueueStrategy.allocate`:"
     )
     page.verbatim(["def NAME(group, client_id, queues, client_ids):", "    return queues[...]"])
     page.paragraph(
         "`queues` is a list of MessageQueue (topic, broker_name, queue_id), `client_ids` one of texts, both sorted as "
-        "clients sort them. It returns a list of some of the queues, [] for none. It is asked once for each consumer. "
-        "What it raises is what the client's strategy throws: the consumer keeps what it holds. A class or an object "
-        "with a method `allocate` does as well."
+        "clients sort them. The function returns the queues of `client_id` as a list, or [] for no queue. rmqlb calls "
+        "the function once for each consumer. If the function raises an exception, the consumer keeps its queues, as "
+        "in a RocketMQ client. A class or an object with a method `allocate` does as well."
     )
     page.paragraph(
-        "Findings say when it leaves queues unassigned, gives a queue to several consumers, answers differently when "
-        "it is asked again, or when its lists come in another order."
+        "Findings report a function that leaves queues unassigned, gives a queue to several consumers, returns "
+        "different results for the same input, or depends on the order of its lists."
     )
     page.heading("Which one does a group run?")
     page.paragraph(
-        "`rmqlb show-owners` puts who owns each queue now beside what each strategy would give it; the strategy with 0 "
-        "in the column `mismatches` is the one. Consumers report their strategy where the source can ask them."
+        "`rmqlb show-owners` compares the observed owner of each queue with the owner that each strategy predicts. "
+        "The group runs the strategy with 0 in the column `mismatches`. Consumers report their strategy where the "
+        "source can ask them."
     )
     page.see_also([("rmqlb", 1), ("rmqlb-show-owners", 1), ("rmqlb-plan-rebalance", 1), ("rmqlb-plan-rollout", 1)])
     return page

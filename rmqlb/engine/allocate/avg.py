@@ -76,8 +76,8 @@ class CppAveragely(Averagely):
 class ByConfig:
     """`AllocateMessageQueueByConfig`: the configured list, unchanged, for every topic and without any check.
 
-    Nothing asks whether the queues exist, belong to the topic, or are in another consumer's list too. A consumer
-    without a list returns null in Java, which drops all its queues; here that is an empty list.
+    The client does not check whether the queues exist, belong to the topic, or are in another consumer's list too. A
+    consumer without a list returns null in Java, which drops all its queues; here that is an empty list.
     """
 
     def __init__(self, queues: Sequence[MessageQueue], client_ids: Sequence[str], settings: Settings) -> None:
