@@ -17,14 +17,10 @@ from rmqlb.engine.size_group.sizes import future_ids
 from rmqlb.model.process_queue import ConsumerEvidence
 from rmqlb.model.size_group import GroupSize, SizedBacklog
 from tests.cli.run import ROOT, data_of, run
-from tests.support import builders
+from tests.support.builders import route
 
 MINUTE_MS = 60_000.0
 AFTER_30M = {"outage_ms": 30 * MINUTE_MS, "catch_up_ms": 30 * MINUTE_MS}
-
-
-def route(topic: str = "T", **brokers: int) -> TopicRouteData:
-    return builders.route(topic, **brokers)  # type: ignore[arg-type]
 
 
 def sized(*routes: TopicRouteData, limits: dict[str, Any], **more: Any) -> GroupSize:
