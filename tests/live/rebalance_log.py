@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import median
+from statistics import mean, median
 from threading import Barrier
 from typing import Final
 
@@ -164,7 +164,7 @@ def _request_us(lines: Sequence[Line]) -> int:
             asked[key] = line.at_us
         elif line.what == "answer" and key in asked:
             took.append(line.at_us - asked.pop(key))
-    return round(median(took))
+    return round(mean(took))
 
 
 def _first_heartbeats(asked: Iterable[Line]) -> list[tuple[int, ...]]:

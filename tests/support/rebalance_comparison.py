@@ -25,7 +25,7 @@ TOLERANCE_US: Final = 250_000
 OFTEN: Final = 20
 """One in so many trials is often enough."""
 SLOWER: Final = (0.5, 0.7, 1.0, 1.4, 2.0, 4.0)
-"""Times the median request: a busy machine answers several times as slowly for a while, which decides races. A joiner
+"""Times the average request: a busy machine answers several times as slowly for a while, which decides races. A joiner
 that locks queue after queue, for one, gets the last ones at once when another consumer gives them up meanwhile."""
 FIGURES: Final = ("none_us", "several_us", "settled_us")
 
@@ -89,7 +89,7 @@ def simulated(recording: Recording, trials: int) -> list[list[Windows]]:
     """The same events, so many times; each trial's windows.
 
     A consumer that retries once a second for 45 s has a phase that hangs on each millisecond. So the trials do not all
-    have the median request: they take turns with shorter and longer ones, and with the consumers' starts.
+    have the average request: they take turns with shorter and longer ones, and with the consumers' starts.
     """
     lived = recording.lived
     settings = tuple(product(SLOWER, lived.starts_us))

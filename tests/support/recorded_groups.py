@@ -53,7 +53,7 @@ class Lived(msgspec.Struct, frozen=True, rename="camel"):
     topic: str  # the one that the group subscribes to; consumers run the strategy AVG
     brokers: dict[str, int]  # broker name → its number of queues
     end_us: int  # when it was over
-    request_us: int  # how long a request for a list of consumers or a lock took: the median
+    request_us: int  # how long a request for a list of consumers or a lock took, on average
     connect_us: int  # how much longer a consumer's first request to a broker took; the median
     starts_us: tuple[int, ...]  # of each consumer, from its start until it turned to the first broker; sorted
     new_brokers: tuple[str, ...] = ()  # those of `brokers` that came up with the topic later
