@@ -58,8 +58,8 @@ class CamelStruct(msgspec.Struct, rename="camel", frozen=True):
 class BrokerDataDocument(CamelStruct, frozen=True):
     """A broker's addresses."""
 
-    broker_name: Annotated[str, "the broker"]
-    cluster: Annotated[str | None, "its cluster"] = None
+    broker_name: Annotated[str, "name of the broker"]
+    cluster: Annotated[str | None, "cluster of the broker"] = None
     broker_addrs: Annotated[dict[int, str] | None, "broker id → address; 0 is the master"] = None
     enable_acting_master: Annotated[bool, "true if a slave may act as master"] = False
     zone_name: Annotated[str | None, "zone of the broker, if it has one"] = None

@@ -95,7 +95,9 @@ class GroupEntry(CamelStruct, frozen=True):
     request_modes: Annotated[dict[str, tuple[str, ...]] | None, "topic → PULL or POP, as set at the brokers"] = None
     consume_tps: Annotated[float | None, "messages per second delivered to the group over the last minute"] = None
     polling_num: Annotated[int | None, "receive requests (POP) of the group that wait at brokers"] = None
-    dead_letters: Annotated[int | None, "messages ever stored in the group's dead-letter topic"] = None
+    dead_letters: Annotated[
+        int | None, "messages ever stored in the group's dead-letter topic, after failed deliveries"
+    ] = None
     pop_share_queue_nums: Annotated[
         dict[str, tuple[int, ...]] | None, "topic → popShareQueueNum, as set at the brokers"
     ] = None
