@@ -32,8 +32,8 @@ _warehouse, _spark, _fleet = map(Panel, ("Warehouse", "Spark", "Fleet"))
 class WarehouseOptions(Options):
     warehouse: Text = _warehouse(
         "-w DIR|URI",
-        "Warehouse directory or URI. All Spark machines must see the directory; a URI is one for Hadoop, such as "
-        "hdfs:// or s3a://.",
+        "Warehouse directory or URI. All Spark machines must have access to the directory. A URI needs a Hadoop file "
+        "system, such as hdfs:// or s3a://.",
         envvar="RMQLB_WAREHOUSE",
     )
     force: bool = _warehouse.flag("Rebuild even if up to date.")

@@ -49,7 +49,7 @@ class Seen(Struct, frozen=True, rename="camel"):
     """Where and when something was observed."""
 
     where: Annotated[str, "URL, address or file (with the document's position), never with a secret in it"]
-    at: Annotated[datetime | None, "UTC, ISO-8601 in files; without it the snapshot's takenAt counts"] = None
+    at: Annotated[datetime | None, "time in UTC, ISO 8601; without it, the snapshot's takenAt applies"] = None
 
 
 class Connection(Struct, frozen=True, rename="camel"):
@@ -94,31 +94,35 @@ class ProxyView(_ConsumerList, frozen=True, rename="camel"):
 class MemberReport(Struct, frozen=True, rename="camel"):
     """What a consumer says of itself (`remoting.protocol.body.ConsumerRunningInfo`)."""
 
-    client_id: Annotated[str, "its client id"]
-    topics: Annotated[frozenset[str] | None, "topics that it subscribes to"] = None
-    strategy_class: Annotated[str | None, "Java class of its strategy, without the package"] = None
-    client_rebalance: Annotated[bool | None, "false when it lets the broker assign its queues (5.x)"] = None
-    consumer_type: Annotated[ConsumerType | None, "push, pull, lite-pull or assign (assigns itself queues)"] = None
-    consume_timestamp: Annotated[str | None, "start of CONSUME_FROM_TIMESTAMP, yyyyMMddHHmmss by its own clock"] = None
-    started_at: Annotated[int | None, "when it started, in milliseconds since 1970"] = None
-    pop_topics: Annotated[frozenset[str] | None, "topics whose messages it takes by POP"] = None
-    evidence: Annotated[ConsumerEvidence | None, "data that only a diagnosis needs; None when it was not requested"] = (
-        None
-    )
+    client_id: Annotated[str, "client ID"]
+    topics: Annotated[frozenset[str] | None, "topics that the consumer subscribes to"] = None
+    strategy_class: Annotated[str | None, "Java class of the strategy, without the package"] = None
+    client_rebalance: Annotated[bool | None, "false if the broker assigns the consumer's queues (5.x)"] = None
+    consumer_type: Annotated[
+        ConsumerType | None, "push, pull, lite-pull or assign (the application assigns its queues)"
+    ] = None
+    consume_timestamp: Annotated[
+        str | None, "start of CONSUME_FROM_TIMESTAMP, yyyyMMddHHmmss by the consumer's clock"
+    ] = None
+    started_at: Annotated[int | None, "start time, in ms since 1970"] = None
+    pop_topics: Annotated[frozenset[str] | None, "topics that the consumer receives by POP"] = None
+    evidence: Annotated[ConsumerEvidence | None, "data for diagnose; null if it was not requested"] = None
 
 
 class QueueState(Struct, frozen=True, rename="camel"):
     """One queue as the group uses it. What was not observed is None."""
 
-    owners: Annotated[frozenset[str] | None, "client IDs that own it; null when unknown"] = None
-    broker_offset: Annotated[int | None, "the next message to be stored"] = None
-    consumer_offset: Annotated[int | None, "the next message that the group reads; -1 when it has stored none"] = None
-    last_timestamp: Annotated[int | None, "store time of the last message that was read, in ms since 1970"] = None
-    stored_offset: Annotated[
-        int | None, "the offset that the broker returns to a consumer that takes the queue; -1 is none"
+    owners: Annotated[frozenset[str] | None, "client IDs of the owners; null when unknown"] = None
+    broker_offset: Annotated[int | None, "offset of the next message that the broker stores"] = None
+    consumer_offset: Annotated[
+        int | None, "offset of the next message that the group reads; -1 if the group has stored none"
     ] = None
-    min_offset: Annotated[int | None, "the first message that is still there"] = None
-    timestamp_offset: Annotated[int | None, "the first message since the consumer's consumeTimestamp"] = None
+    last_timestamp: Annotated[int | None, "store time of the last message that the group read, in ms since 1970"] = None
+    stored_offset: Annotated[
+        int | None, "offset that the broker returns to a new owner of the queue; -1 if it has none"
+    ] = None
+    min_offset: Annotated[int | None, "offset of the first message that the broker still has"] = None
+    timestamp_offset: Annotated[int | None, "offset of the first message since the consumer's consumeTimestamp"] = None
 
     @property
     def sorted_owners(self) -> tuple[str, ...] | None:

@@ -49,7 +49,7 @@ class ConsumeStatus(Struct, frozen=True, rename="camel", omit_defaults=True):
     topic count there, not in their original topic.
     """
 
-    consume_ms: Annotated[float | None, "mean time of a listener call, over the last minute, or the last hour"] = None
+    consume_ms: Annotated[float | None, "mean time of a listener call, over the last minute or the last hour"] = None
     consumed_per_s: Annotated[float | None, "messages consumed successfully, per second of the last minute"] = None
     failed_per_s: Annotated[float | None, "messages whose consumption failed, per second of the last minute"] = None
     failed_last_hour: Annotated[int | None, "messages whose consumption failed in the last hour"] = None
@@ -63,9 +63,13 @@ class PullLimits(Struct, frozen=True, rename="camel", omit_defaults=True):
     Where `pullThresholdForTopic` is set, each queue has its share. `span` is not for orderly consumers.
     """
 
-    messages: Annotated[int | None, "cached messages of a queue (`pullThresholdForQueue`, 1,000 by default)"] = None
-    mib: Annotated[int | None, "their size in MiB (`pullThresholdSizeForQueue`, 100 by default)"] = None
-    span: Annotated[int | None, "largest minus smallest cached offset (`consumeConcurrentlyMaxSpan`, 2,000)"] = None
+    messages: Annotated[int | None, "cached messages per queue (`pullThresholdForQueue`, 1,000 by default)"] = None
+    mib: Annotated[
+        int | None, "size of the cached messages per queue, in MiB (`pullThresholdSizeForQueue`, 100 by default)"
+    ] = None
+    span: Annotated[
+        int | None, "largest minus smallest cached offset (`consumeConcurrentlyMaxSpan`, 2,000 by default)"
+    ] = None
 
 
 class ConsumerEvidence(Struct, frozen=True, rename="camel", omit_defaults=True):
@@ -75,12 +79,16 @@ class ConsumerEvidence(Struct, frozen=True, rename="camel", omit_defaults=True):
     1`). Brokers send each consumer what the last heartbeat of any of them asks for.
     """
 
-    read_at: Annotated[int | None, "when the report arrived, ms since 1970 by rmqlb's clock"] = None
-    queues: Annotated[tuple[ProcessQueue, ...] | None, "its queues, dropped ones too, in the clients' order"] = None
-    statuses: Annotated[dict[str, ConsumeStatus] | None, "topic → consumption, of each subscribed topic"] = None
-    limits: Annotated[PullLimits, "limits above which it stops pulling"] = PullLimits()
-    orderly: Annotated[bool | None, "it consumes in order (`PROP_CONSUMEORDERLY`); None of a pull consumer"] = None
+    read_at: Annotated[int | None, "arrival time of the report, in ms since 1970 by rmqlb's clock"] = None
+    queues: Annotated[
+        tuple[ProcessQueue, ...] | None, "queues of the consumer, including dropped ones, in the clients' order"
+    ] = None
+    statuses: Annotated[dict[str, ConsumeStatus] | None, "topic → consumption, for each subscribed topic"] = None
+    limits: Annotated[PullLimits, "limits above which the consumer stops pulling"] = PullLimits()
+    orderly: Annotated[
+        bool | None, "true if the consumer reads in order (`PROP_CONSUMEORDERLY`); null for a pull consumer"
+    ] = None
     threads: Annotated[int | None, "consume threads (`PROP_THREADPOOL_CORE_SIZE`)"] = None
-    batch: Annotated[int | None, "most messages of a listener call (`consumeMessageBatchMaxSize`)"] = None
-    stacks: Annotated[tuple[str, ...] | None, "stack traces of its consume threads, if asked for"] = None
-    filters: Annotated[dict[str, str] | None, "topic → which of its messages the consumer takes"] = None
+    batch: Annotated[int | None, "most messages per listener call (`consumeMessageBatchMaxSize`)"] = None
+    stacks: Annotated[tuple[str, ...] | None, "stack traces of the consume threads, if requested"] = None
+    filters: Annotated[dict[str, str] | None, "topic → filter of the consumer"] = None

@@ -78,6 +78,8 @@ def at_least(unknown: int | None) -> str:
 
 
 def all_or_some(number: int, whole: int, noun: str = "queue") -> str:
+    if number == whole == 2:
+        return f"both {noun}s"
     return f"all {counted(whole, noun)}" if number == whole > 1 else of_all(number, whole, noun)
 
 

@@ -29,7 +29,7 @@ class QueueData(Struct, frozen=True, rename="camel"):
     read_queue_nums: Annotated[QueueNumber, "queues that consumers can read"] = 0
     write_queue_nums: Annotated[QueueNumber, "queues that producers can write"] = 0
     perm: Annotated[int, "bits: 4 read, 2 write, 1 inherit; 6 is usual"] = 0
-    topic_sys_flag: Annotated[int, "RocketMQ's flags"] = 0
+    topic_sys_flag: Annotated[int, "flags of RocketMQ"] = 0
 
     @property
     def readable(self) -> bool:  # `PermName.isReadable`
@@ -64,9 +64,9 @@ class TopicQueueMappingInfo(Struct, frozen=True, rename="camel"):
 
     topic: Annotated[str | None, "the topic"] = None
     scope: Annotated[str | None, "RocketMQ's scope of the topic; an entry without one is ignored"] = None
-    total_queues: Annotated[QueueNumber, "logical queues in all"] = 0
+    total_queues: Annotated[QueueNumber, "total number of logical queues"] = 0
     bname: Annotated[str | None, "the broker"] = None
-    epoch: Annotated[int, "the mapping with the larger epoch counts"] = 0
+    epoch: Annotated[int, "epoch of the mapping; the mapping with the largest epoch applies"] = 0
     curr_id_map: Annotated[Mapping[int, int], "logical queue → the broker's queue"] = field(default_factory=dict)
 
 

@@ -26,15 +26,15 @@ class RouteBroker(Struct, frozen=True, rename="camel"):
     perm_text: Annotated[str | None, "the same as text, such as RW-"]
     read_queue_nums: Annotated[int | None, "queues that consumers can read"]
     write_queue_nums: Annotated[int | None, "queues that producers can write"]
-    zone_name: Annotated[str | None, "its zone, where it has one"]
-    enable_acting_master: Annotated[bool | None, "a slave may act as master"]
+    zone_name: Annotated[str | None, "zone of the broker, if it has one"]
+    enable_acting_master: Annotated[bool | None, "true if a slave may act as master"]
 
 
 class TopicRoute(Struct, frozen=True, rename="camel"):
     """The route of a topic and what clients make of it."""
 
     topic: Annotated[str, "its name"]
-    order_topic_conf: Annotated[str | None, "the order configuration, where there is one"]
+    order_topic_conf: Annotated[str | None, "order configuration of the topic, if it has one"]
     is_static: Annotated[bool, "it is a static (logical) topic"]
     seen: Annotated[Seen, "where and when"]
     brokers: Annotated[tuple[RouteBroker, ...], "by name"]

@@ -14,17 +14,20 @@ OTHER_PAGES = (("rmqlb-config", 5), ("rmqlb-snapshot", 5), ("rmqlb-strategies", 
 _MORE_VARIABLES = (
     (
         "RMQLB_PASSWORD",
-        "The password of the user, where --password-file names none; it goes before the secret of a context.",
+        "The password of the user, used without --password-file. It overrides the secret of a context.",
     ),
     (
         "RMQLB_SECRET_KEY",
-        "The secret key of the account, where --secret-key-file names none; it goes before the secret of a context.",
+        "The secret key of the account, used without --secret-key-file. It overrides the secret of a context.",
     ),
-    ("RMQLB_SECURITY_TOKEN", "The security token that goes with temporary credentials."),
-    ("NO_COLOR", "When it is not empty: no colour, unless --color says otherwise."),
-    ("FORCE_COLOR", "When it is not empty: colour in pipes too; 0 is no colour."),
-    ("RMQLB_PAGER", "Shows tables that are longer than the terminal; cat is none. Otherwise PAGER, then less -FRX."),
-    ("XDG_CONFIG_HOME", "Where rmqlb/config.yaml is; default ~/.config."),
+    ("RMQLB_SECURITY_TOKEN", "The security token of temporary credentials."),
+    ("NO_COLOR", "If not empty, turns colour off. --color always and --color never override it."),
+    ("FORCE_COLOR", "If not empty, turns colour on, in pipes too; 0 turns it off. NO_COLOR and --color override it."),
+    (
+        "RMQLB_PAGER",
+        "Pager for tables that are longer than the terminal; cat turns it off. Default: PAGER, then less -FRX.",
+    ),
+    ("XDG_CONFIG_HOME", "Directory of rmqlb/config.yaml. Default: ~/.config."),
 )
 
 _COMPLETIONS = (

@@ -25,23 +25,23 @@ _KINDS = {
     "text": "text",
     "count": "whole number",
     "amount": "text or number",
-    "path": "absolute path, or from ~/ on",
+    "path": "path, absolute or starting with ~/",
     "texts": "list of texts",
 }
 _MEANINGS = {
-    "output": f"{', '.join(FORMATS)}; default: table on a terminal, plain in a pipe. A command that cannot write it "
-    "writes its own.",
-    "source": "Where the cluster is: rocketmq://HOST:9876,... for NameServers, http(s)://... for a Dashboard, or a "
-    "file. The only key that must be there.",
-    "secret": "Where the password or the secret key is: file:PATH, whose first line it is, env:NAME for an environment "
-    "variable, or keyring:SERVICE/USER for the desktop's keyring (the extra rmqlb[keyring]).",
+    "output": f"{', '.join(FORMATS)}; default: table on a terminal, plain in a pipe. A command without "
+    "this format uses its default.",
+    "source": "Location of the cluster: rocketmq://HOST:9876,... for NameServers, http(s)://... for a Dashboard, or a "
+    "file. This key is required.",
+    "secret": "Location of the password or secret key: file:PATH for the first line of a file, env:NAME for an "
+    "environment variable, or keyring:SERVICE/USER for the desktop's keyring (the extra rmqlb[keyring]).",
 }
 _LAYERS = (
     ("flag", "the command line."),
-    ("environment", "RMQLB_ and the option's name, as in RMQLB_MAX_SIZE."),
-    ("context", "the context in force, for its endpoint's keys."),
+    ("environment", "the variable RMQLB_ plus the option's name, such as RMQLB_MAX_SIZE."),
+    ("context", "the active context, for the keys of a context (below)."),
     ("user file", "$XDG_CONFIG_HOME/rmqlb/config.yaml, or ~/.config/rmqlb/config.yaml."),
-    ("default", "what the page of the command says."),
+    ("default", "the default on the command's manual page."),
 )
 
 
@@ -50,21 +50,21 @@ def config_page(program: CommandPage) -> Page:
     page = Page("rmqlb-config", 5, "contexts and settings of rmqlb")
     page.heading("Description")
     page.paragraph(
-        "You can keep recurring options in a file, and give names to endpoints. A setting comes from "
-        "the first of these that has it:"
+        "You can keep recurring options in a file, and give names to endpoints. rmqlb takes a setting from "
+        "the first of these places that has it:"
     )
     for layer, meaning in _LAYERS:
         page.item(bold(layer), meaning)
     page.paragraph(
         "`rmqlb config show` lists each setting and which layer set it, with file and line. The file is YAML. "
-        "A key that is not known, or a value of the wrong kind, is an error with its line."
+        "An unknown key, or a value of the wrong type, is an error; the message has its line."
     )
     page.heading("Contexts")
     page.paragraph(
-        "A context is a named endpoint: where the cluster is, who logs in, and where the secret is. `rmqlb context "
-        "add`, `list`, `use`, `show` and `remove` keep them in the user file; comments in it do not last. A source on "
-        "the command line or in the environment replaces the whole context, so that the context's user and secret are "
-        "never sent to another source."
+        "A context is a named endpoint: the location of the cluster, the user, and the location of the secret. `rmqlb "
+        "context add`, `list`, `use`, `show` and `remove` manage the contexts in the user file. `add`, `use` and "
+        "`remove` delete the comments in this file. A source on the command line or in the environment replaces the "
+        "whole context, so rmqlb never sends the context's user and secret to another source."
     )
     page.heading("Examples")
     page.paragraph("A user file:")
@@ -72,7 +72,7 @@ def config_page(program: CommandPage) -> Page:
     page.heading("Keys of the user file")
     for key in SETTINGS:
         page.item(_term(key), _meaning(key, program))
-    page.item(Marked(f"{bold('contexts')} (mapping)"), "Name to context.")
+    page.item(Marked(f"{bold('contexts')} (mapping)"), "The contexts by name.")
     page.heading("Keys of a context")
     for key in ENDPOINT:
         page.item(_term(key), _meaning(key, program))

@@ -40,27 +40,28 @@ _WORDS: dict[object, str] = {
 
 def snapshot_page() -> Page:
     """The page."""
-    page = Page("rmqlb-snapshot", 5, "what was seen of a RocketMQ cluster, in a file")
+    page = Page("rmqlb-snapshot", 5, "saved state of a RocketMQ cluster")
     page.heading("Description")
     page.paragraph(
-        "A snapshot contains routes, consumer groups, consumers, and the owner and offsets of each queue. "
-        "`rmqlb fetch-routes` writes it as JSON or YAML, and `-s FILE` reads it, gzipped or not, so that a cluster can "
-        "be looked at later, elsewhere, or before and after a change. It may be written by hand."
+        "A snapshot contains routes, consumer groups, consumers, and the owner and offsets of each queue. `rmqlb "
+        "fetch-routes` writes it as JSON or YAML, and `-s FILE` reads it, gzipped or not. With a snapshot, you can "
+        "analyse a cluster later, on another machine, or before and after a change. You can also write a snapshot by "
+        "hand."
     )
     page.paragraph(
-        "JSON is the form for large clusters, up to 64 MB (`--max-size`). YAML may have 12 MB and a million nodes, "
-        "which is some 50,000 queues with their offsets."
+        "For large clusters, use JSON: rmqlb reads files up to 64 MB, or more with `--max-size`. YAML is limited to "
+        "12 MB and a million nodes, enough for about 50,000 queues with their offsets."
     )
     page.paragraph(
-        f"The format's version is {FORMAT_VERSION}; files of 1.x are read too. A newer minor version only adds keys, "
-        "which are ignored; a newer major version is refused. Only schema, formatVersion, the name and route of each "
-        "topic, and the name of each group are required. Any other key that is absent or null is unknown. A list of "
-        "consumers may name an id twice: two processes share it."
+        f"The format's version is {FORMAT_VERSION}; rmqlb also reads 1.x. rmqlb ignores the keys that a newer minor "
+        "version adds, and rejects a newer major version. Only schema, formatVersion, the name and route of each "
+        "topic, and the name of each group are required. If another key is absent or null, its value is "
+        "unknown. If two processes share a client ID, the list of consumers contains the ID twice."
     )
     page.heading("Examples")
-    page.paragraph("All that a plan needs:")
+    page.paragraph("A snapshot with the keys that a plan needs:")
     page.verbatim(EXAMPLE.splitlines())
-    page.paragraph("A cluster, written to a file and looked at there:")
+    page.paragraph("Save a cluster to a file, then plan with the file:")
     page.verbatim(["rmqlb fetch-routes -s rocketmq://127.0.0.1:9876 --to cluster.json"])
     page.verbatim(["rmqlb plan-rebalance -s cluster.json --group order-svc --add 1"])
     page.heading("Keys")

@@ -24,7 +24,7 @@ class Case(Struct, frozen=True):
     """A small group that shows what a strategy does."""
 
     rule: str  # the strategy in one or two sentences
-    use: str  # when to choose the strategy, and what it costs
+    use: str  # when to choose the strategy, and its cost
     # broker name → its read queues
     brokers: Mapping[str, int] = field(default_factory=lambda: {"broker-a": 5, "broker-b": 5})
     settings: Mapping[str, Any] = field(default_factory=dict)  # what `allocate` is given besides
@@ -35,14 +35,14 @@ CASES: Mapping[str, Case] = {
     "AVG": Case(
         "Each consumer gets one block of neighbouring queues. Where the queues do not divide evenly, the "
         "first consumers get one more.",
-        "By default; change it only for a reason. It is even, and a consumer's queues lie together. When a consumer "
+        "By default; change it only for a reason. AVG is even, and a consumer's queues are neighbours. When a consumer "
         "joins or leaves, many queues move, because all later blocks shift. If topics have fewer queues than the "
         "group has consumers, the consumers that sort first get the queues of all these topics.",
     ),
     "AVG_BY_CIRCLE": Case(
         "The queues go to the consumers in turn, one at a time.",
-        "Where the brokers differ in load: each consumer gets queues of many brokers, not of one or two, so that a "
-        "slow broker slows every consumer a little. It is as even as AVG, but usually moves even more queues when "
+        "Where the brokers differ in load: each consumer gets queues of many brokers, so a slow "
+        "broker slows every consumer a little. AVG_BY_CIRCLE is as even as AVG, but usually moves more queues when "
         "consumers change.",
     ),
     "CONSISTENT_HASH": Case(
@@ -54,8 +54,9 @@ CASES: Mapping[str, Case] = {
     ),
     "CONFIG": Case(
         "Each consumer gets the list it was configured with, whatever the cluster says.",
-        "Where an operator decides by hand which consumer reads what, and keeps it right. A queue in no list is "
-        "unassigned, one in two lists has two owners, and no consumer takes the place of one that is lost.",
+        "Where an operator decides by hand which consumer reads which queues, and updates the lists after each "
+        "change. A queue in no list is unassigned, and a queue in two lists has two owners. If a consumer is lost, no "
+        "other consumer takes its queues.",
         settings={
             "config": {
                 "10.0.0.1@g": [MessageQueue(_TOPIC, "broker-a", number) for number in range(5)],
@@ -66,18 +67,19 @@ CASES: Mapping[str, Case] = {
         "for the second",
     ),
     "MACHINE_ROOM": Case(
-        "Only queues on brokers of the listed rooms are assigned, in blocks; the remainder comes from the tail.",
-        "Where brokers are named room@name and only some rooms are to be read. Queues of other rooms are "
+        "Only queues on brokers of the listed rooms are assigned, in blocks. The first consumers each get one queue "
+        "of the remainder.",
+        "Where brokers are named room@name and the group should read only some rooms. Queues of other rooms are "
         "unassigned in this group. MACHINE_ROOM_NEARBY is the better choice for nearly every other purpose.",
         brokers={"r1@broker-a": 5, "r2@broker-b": 5},
         settings={"consumer_idcs": ("r1",)},
         said="--strategy-option idc=r1",
     ),
     "MACHINE_ROOM_NEARBY": Case(
-        "A zone with consumers keeps its queues to itself; all consumers share the queues of other zones.",
+        "The consumers of a zone share its queues; all consumers share the queues of zones without a consumer.",
         "Where traffic between zones is slow or expensive: consumers read the queues of their own zone, and all "
         "consumers share the queues of zones without a consumer. Give each zone consumers in proportion to its "
-        "queues, because consumers never help in another zone that has its own. Wraps another strategy, here AVG.",
+        "queues, because consumers never read from another zone that has consumers. Wraps another strategy, here AVG.",
         brokers={"r1-broker": 5, "r2-broker": 5},
         settings={
             "broker_zones": "([^-]+)-",
@@ -87,9 +89,8 @@ CASES: Mapping[str, Case] = {
     ),
     "PIN": Case(
         "Only the consumers on the listed machines share the queues of a pinned topic.",
-        "Where a topic may be read on chosen machines only: a licence, a disk, a canary. It is a wrapper that users "
-        "write around RocketMQ's strategies; when none of the machines has a consumer, the topic's queues are "
-        "unassigned. Wraps another strategy, here AVG.",
+        "Where a topic may be read on chosen machines only: a licence, a disk, a canary. If none of the machines has "
+        "a consumer, the topic's queues are unassigned. Wraps another strategy, here AVG.",
         settings={"hosts": ("10.0.0.2", "10.0.0.4")},
         said="--strategy-option host=10.0.0.2 --strategy-option host=10.0.0.4",
     ),
@@ -114,9 +115,9 @@ def strategies_page() -> Page:
         "together. The shares fit if all consumers see the same lists and run the same strategy."
     )
     page.paragraph(
-        "The pictures below are drawn by the same code that rmqlb plans with. A column is a queue, a row is a "
-        "consumer, and # is a queue that the consumer reads. On the left are three consumers, on the right a "
-        "fourth has joined."
+        "rmqlb draws the pictures below with the code that it uses for plans. A column is a queue, a row is a "
+        "consumer, and # is a queue that the consumer reads. The left half has three consumers. In the "
+        "right half, a fourth consumer has joined."
     )
     page.paragraph(
         "Case does not matter in strategy names. To choose the strategy that a wrapper wraps, append its name: "
@@ -125,7 +126,7 @@ def strategies_page() -> Page:
     page.heading("Strategies")
     for name in CASES:
         _strategy(page, name)
-    page.heading("A strategy of one's own")
+    page.heading("Write your own strategy")
     page.paragraph(
         "Wherever you can name a strategy, you can also pass `FILE.py:NAME`, a function in a file. rmqlb runs the "
         "file, as Python does, so name only files that you trust. The function has the arguments of "
@@ -133,20 +134,20 @@ def strategies_page() -> Page:
     )
     page.verbatim(["def NAME(group, client_id, queues, client_ids):", "    return queues[...]"])
     page.paragraph(
-        "`queues` is a list of MessageQueue (topic, broker_name, queue_id), `client_ids` one of texts, both sorted as "
-        "clients sort them. The function returns the queues of `client_id` as a list, or [] for no queue. rmqlb calls "
-        "the function once for each consumer. If the function raises an exception, the consumer keeps its queues, as "
-        "in a RocketMQ client. A class or an object with a method `allocate` does as well."
+        "`queues` is a list of MessageQueue (topic, broker_name, queue_id), and `client_ids` is a list of strings. "
+        "Both are sorted as clients sort them. The function returns the queues of `client_id` as a list, or [] for no "
+        "queue. rmqlb calls the function once for each consumer. If the function raises an exception, the consumer "
+        "keeps its queues, as in a RocketMQ client. NAME can also be a class or an object with a method `allocate`."
     )
     page.paragraph(
         "Findings report a function that leaves queues unassigned, gives a queue to several consumers, returns "
         "different results for the same input, or depends on the order of its lists."
     )
-    page.heading("Which one does a group run?")
+    page.heading("Which strategy does a group run?")
     page.paragraph(
         "`rmqlb show-owners` compares the observed owner of each queue with the owner that each strategy predicts. "
-        "The group runs the strategy with 0 in the column `mismatches`. Consumers report their strategy where the "
-        "source can ask them."
+        "The group runs the strategy with 0 in the column `mismatches`. If the source can query "
+        "the consumers, the command also prints the strategy that they report."
     )
     page.see_also([("rmqlb", 1), ("rmqlb-show-owners", 1), ("rmqlb-plan-rebalance", 1), ("rmqlb-plan-rollout", 1)])
     return page

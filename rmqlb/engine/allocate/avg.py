@@ -11,9 +11,10 @@ from rmqlb.model.message_queue import MessageQueue
 class Averagely(Prepared):
     """`AllocateMessageQueueAveragely`, the default of every consumer.
 
-    With m queues and c consumers, consumer i (its first place in the sorted list) gets m // c queues in a row, the
-    first m % c consumers one more. With fewer queues than consumers the first m consumers get one queue each. An ID
-    that appears twice counts twice but only its first block is taken: the second block stays unassigned.
+    With m queues and c consumers, each consumer gets a block of m // c queues, in the order of the sorted list. The
+    first m % c consumers get one more queue. If there are fewer queues than consumers, the first m consumers get one
+    queue each. If an ID appears twice, it has two blocks, but its processes take only the first one. The second block
+    stays unassigned.
 
     >>> queues = [MessageQueue("T", "a", i) for i in range(7)]
     >>> strategy = Averagely(queues, ["x", "y", "z"], Settings())
@@ -46,7 +47,8 @@ class Averagely(Prepared):
 class AveragelyByCircle(Prepared):
     """`AllocateMessageQueueAveragelyByCircle`: with c consumers, queue i goes to consumer i % c.
 
-    An ID that appears twice counts twice but takes only its first place's queues; the others stay unassigned.
+    If an ID appears twice, it has two places in the circle, but its processes take only the queues of the first place.
+    The queues of the second place stay unassigned.
 
     >>> queues = [MessageQueue("T", "a", i) for i in range(7)]
     >>> strategy = AveragelyByCircle(queues, ["x", "y", "z"], Settings())
@@ -76,8 +78,9 @@ class CppAveragely(Averagely):
 class ByConfig:
     """`AllocateMessageQueueByConfig`: the configured list, unchanged, for every topic and without any check.
 
-    The client does not check whether the queues exist, belong to the topic, or are in another consumer's list too. A
-    consumer without a list returns null in Java, which drops all its queues; here that is an empty list.
+    The client does not check whether the queues exist, belong to the topic, or are in another consumer's list too. If
+    a consumer has no list, the Java strategy returns null and the consumer drops all its queues. rmqlb returns an empty
+    list.
     """
 
     def __init__(self, queues: Sequence[MessageQueue], client_ids: Sequence[str], settings: Settings) -> None:

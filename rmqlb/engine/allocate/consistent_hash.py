@@ -21,9 +21,9 @@ Ring = Mapping[int, tuple[str, int]]  # hash → (client ID, number of the consu
 class ConsistentHash(Prepared):
     """`AllocateMessageQueueConsistentHash` with `ConsistentHashRouter` and its MD5 function.
 
-    Each consumer puts `virtual_nodes` entries `CLIENTID-0`, `CLIENTID-1`, … on the ring; a queue's text is its Java
-    `toString`. An ID that appears twice just has more entries, so no queue is lost. The text is hashed as UTF-8 (5.x;
-    4.9 uses the platform's charset, which is the same for ASCII names).
+    Each consumer puts `virtual_nodes` entries `CLIENTID-0`, `CLIENTID-1`, … on the ring. The text that is hashed for a
+    queue is its Java `toString`. If an ID appears twice, it only has more entries, and no queue is unassigned. RocketMQ
+    5.x hashes the text as UTF-8. RocketMQ 4.9 uses the platform's charset; ASCII names have the same hash in both.
     """
 
     _next = staticmethod(bisect_left)  # an entry exactly at the queue's hash takes the queue

@@ -15,10 +15,11 @@ from rmqlb.model.message_queue import MessageQueue, sort_key, split
 
 
 class ByMachineRoom(Prepared):
-    """`AllocateMessageQueueByMachineRoom`: a broker named `room@name` is in `room`; other brokers are in none.
+    """`AllocateMessageQueueByMachineRoom`: a broker named `room@name` is in `room`; other brokers have no room.
 
-    Of the k queues in the listed rooms, consumer i gets the block i*(k//c) .. and, if i < k % c, queue c*(k//c)+i too.
-    Queues elsewhere stay unassigned. Where the consumers run does not matter.
+    The listed rooms have k queues, and the group has c consumers. Consumer i, counted from 0, gets k//c queues,
+    starting with queue i*(k//c). If i < k % c, it also gets queue c*(k//c)+i. Queues in other rooms stay unassigned.
+    The location of the consumers does not matter.
     """
 
     def __init__(self, queues: Sequence[MessageQueue], client_ids: Sequence[str], settings: Settings) -> None:
@@ -69,9 +70,9 @@ def room(broker_name: str) -> str | None:
 class MachineRoomNearby(Prepared):
     """`AllocateMachineRoomNearby` around an inner strategy.
 
-    A consumer first shares its own zone's queues with the consumers of that zone, then, zone by zone in Java's string
-    order, the queues of zones without any consumer, with all. RocketMQ ships no resolver of zones, so they are
-    given.
+    The consumers of a zone share the queues of their zone. All consumers share the queues of zones without a consumer,
+    one zone after the other, in Java's string order. RocketMQ has no built-in resolver of zones, so you configure the
+    zones.
     """
 
     def __init__(

@@ -11,11 +11,11 @@ from rmqlb.model.result import counted
 
 
 class Pinned(Prepared):
-    """A topic pinned to machines: an inner strategy divides it among their consumers, and others get nothing.
+    """A topic pinned to machines: an inner strategy divides it among the consumers on these machines.
 
-    Not one of RocketMQ's classes: it is the wrapper that users write around them. A consumer's machine is the text
-    before the first `@` of its client id. When no consumer runs on a chosen machine, every queue is unassigned.
-    Machines may be chosen for some topics only; all consumers share the others.
+    RocketMQ has no such class: users write this wrapper around its strategies. A consumer's machine is the text before
+    the first `@` of its client ID. If no consumer runs on a chosen machine, every queue is unassigned. You can pin only
+    some topics; all consumers share the other topics.
     """
 
     asks_all = False
@@ -49,11 +49,11 @@ class Pinned(Prepared):
 
 
 class PinnedOverAll(Pinned):
-    """A topic pinned to machines whose inner strategy still counts all consumers.
+    """A topic pinned to machines, where the inner strategy still counts all consumers.
 
-    Not one of RocketMQ's classes: it is the mistake that users make when they write PIN. A consumer on a chosen machine
-    calls the inner strategy with the whole list of consumers and takes its share of that; one elsewhere returns
-    nothing. The shares of those others stay unassigned. A topic without machines of its own is shared by all.
+    RocketMQ has no such class: users write it by mistake instead of PIN. A consumer on a chosen machine calls the inner
+    strategy with the list of all consumers and takes its own share. A consumer on another machine takes no queue, so
+    its share stays unassigned. All consumers share a topic that is not pinned.
     """
 
     asks_all = True

@@ -58,21 +58,21 @@ class CamelStruct(msgspec.Struct, rename="camel", frozen=True):
 class BrokerDataDocument(CamelStruct, frozen=True):
     """A broker's addresses."""
 
-    broker_name: Annotated[str, "the broker"]
-    cluster: Annotated[str | None, "its cluster"] = None
+    broker_name: Annotated[str, "name of the broker"]
+    cluster: Annotated[str | None, "cluster of the broker"] = None
     broker_addrs: Annotated[dict[int, str] | None, "broker id → address; 0 is the master"] = None
-    enable_acting_master: Annotated[bool, "a slave may act as master"] = False
-    zone_name: Annotated[str | None, "its zone, where it has one"] = None
+    enable_acting_master: Annotated[bool, "true if a slave may act as master"] = False
+    zone_name: Annotated[str | None, "zone of the broker, if it has one"] = None
 
 
 class RouteDocument(CamelStruct, frozen=True):
     """A topic's route, as `TopicRouteData`."""
 
-    queue_datas: Annotated[list[QueueData] | None, "broker by broker, its queues"] = None
-    broker_datas: Annotated[list[BrokerDataDocument] | None, "broker by broker, its addresses"] = None
-    order_topic_conf: Annotated[str | None, "the order configuration, where there is one"] = None
+    queue_datas: Annotated[list[QueueData] | None, "queues of the topic on each broker"] = None
+    broker_datas: Annotated[list[BrokerDataDocument] | None, "addresses of each broker"] = None
+    order_topic_conf: Annotated[str | None, "order configuration of the topic, if it has one"] = None
     topic_queue_mapping_by_broker: Annotated[
-        dict[str, TopicQueueMappingInfo] | None, "for a static topic: broker name → its mapping"
+        dict[str, TopicQueueMappingInfo] | None, "for a static topic: broker name → mapping"
     ] = None
 
     def __post_init__(self) -> None:

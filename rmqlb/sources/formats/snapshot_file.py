@@ -42,73 +42,79 @@ class Heading(CamelStruct, frozen=True):
 class SightingItem(CamelStruct, frozen=True):
     """The route of a topic at another NameServer."""
 
-    route: Annotated[RouteDocument, "its route"]
-    seen: Annotated[Seen | None, "where and when"] = None
+    route: Annotated[RouteDocument, "route of the topic"]
+    seen: Annotated[Seen | None, "source and time of the data"] = None
 
 
 class TopicItem(CamelStruct, frozen=True):
     """A topic."""
 
-    topic: Annotated[str, "its name"]
-    route: Annotated[RouteDocument, "its route"]
-    seen: Annotated[Seen | None, "where and when"] = None
-    others: Annotated[list[SightingItem], "the routes of NameServers that differ"] = []
+    topic: Annotated[str, "name of the topic"]
+    route: Annotated[RouteDocument, "route of the topic"]
+    seen: Annotated[Seen | None, "source and time of the data"] = None
+    others: Annotated[list[SightingItem], "differing routes at other NameServers"] = []
 
 
 class ViewItem(CamelStruct, frozen=True):
     """The consumers as one broker lists them."""
 
-    connections: Annotated[tuple[Connection, ...], "process by process; an ID may appear twice"]
-    seen: Annotated[Seen | None, "where and when"] = None
-    broker_addr: Annotated[str | None, "the broker"] = None
+    connections: Annotated[tuple[Connection, ...], "processes; an ID appears once per process"]
+    seen: Annotated[Seen | None, "source and time of the data"] = None
+    broker_addr: Annotated[str | None, "address of the broker"] = None
 
 
 class ProxyItem(CamelStruct, frozen=True):
     """The consumers as one Proxy lists them."""
 
-    connections: Annotated[tuple[Connection, ...], "process by process; none when no consumer is online there"]
-    proxy_addr: Annotated[str, "the Proxy"]
-    seen: Annotated[Seen | None, "where and when"] = None
+    connections: Annotated[tuple[Connection, ...], "processes; empty when no consumer is online at the Proxy"]
+    proxy_addr: Annotated[str, "address of the Proxy"]
+    seen: Annotated[Seen | None, "source and time of the data"] = None
 
 
 class QueueItem(QueueState, frozen=True, rename="camel", kw_only=True):
     """A queue as the group reads it."""
 
-    topic: Annotated[str, "its topic"]
-    broker_name: Annotated[str, "its broker"]
-    queue_id: Annotated[int, "its number there, from 0"]
+    topic: Annotated[str, "name of the topic"]
+    broker_name: Annotated[str, "name of the broker"]
+    queue_id: Annotated[int, "number of the queue at its broker, from 0"]
 
 
 class GroupEntry(CamelStruct, frozen=True):
     """A consumer group."""
 
-    group: Annotated[str, "its name"]
-    seen: Annotated[Seen | None, "where and when"] = None
+    group: Annotated[str, "name of the group"]
+    seen: Annotated[Seen | None, "source and time of the data"] = None
     consume_type: Annotated[str | None, "CONSUME_PASSIVELY (push), CONSUME_ACTIVELY (pull) or CONSUME_POP"] = None
     message_model: Annotated[str | None, "CLUSTERING or BROADCASTING"] = None
     consume_from_where: Annotated[str | None, "where a queue without an offset starts"] = None
-    client_ids: Annotated[list[str] | None, "the consumers, without any broker's list; an ID may be there twice"] = None
+    client_ids: Annotated[list[str] | None, "client IDs, if there are no views; an ID appears once per process"] = None
     views: Annotated[list[ViewItem] | None, "the consumers as each broker lists them"] = None
-    topics: Annotated[tuple[str, ...] | None, "to which it subscribes"] = None
+    topics: Annotated[tuple[str, ...] | None, "topics that the group subscribes to"] = None
     queues: Annotated[list[QueueItem], "owners and offsets, where they are known"] = []
     reports: Annotated[list[MemberReport], "reports of the consumers"] = []
-    request_modes: Annotated[dict[str, tuple[str, ...]] | None, "topic to PULL or POP, as brokers have it"] = None
-    consume_tps: Annotated[float | None, "messages per second that brokers gave it over the last minute"] = None
-    polling_num: Annotated[int | None, "its receive requests (POP) that wait at brokers"] = None
-    dead_letters: Annotated[int | None, "messages ever in its dead-letter topic, where a listener fails"] = None
-    pop_share_queue_nums: Annotated[dict[str, tuple[int, ...]] | None, "topic to popShareQueueNum, at brokers"] = None
+    request_modes: Annotated[dict[str, tuple[str, ...]] | None, "topic → PULL or POP, as set at the brokers"] = None
+    consume_tps: Annotated[float | None, "messages per second delivered to the group over the last minute"] = None
+    polling_num: Annotated[int | None, "receive requests (POP) of the group that wait at brokers"] = None
+    dead_letters: Annotated[
+        int | None, "messages ever stored in the group's dead-letter topic, after failed deliveries"
+    ] = None
+    pop_share_queue_nums: Annotated[
+        dict[str, tuple[int, ...]] | None, "topic → popShareQueueNum, as set at the brokers"
+    ] = None
     proxies: Annotated[list[ProxyItem] | None, "the consumers that each queried Proxy lists"] = None
 
 
 class UnreadItem(CamelStruct, frozen=True):
     """A part that could not be read."""
 
-    reason: Annotated[str, "why, in a line"]
-    kind: Annotated[UnreadKind, "kind of the part"] = "other"
-    name: Annotated[str | None, "of the topic, group, broker (groups) or NameServer"] = None
-    detail: Annotated[str | None, "of a group: the broker, the client ID or the brokers' addresses"] = None
-    no_answer: Annotated[bool, "it was queried, and did not answer in time"] = False
-    what: Annotated[str | None, "the part in words, instead of kind, name and detail; written by format 1.0"] = None
+    reason: Annotated[str, "reason, in one line"]
+    kind: Annotated[UnreadKind, "kind of the unread part"] = "other"
+    name: Annotated[str | None, "name of the topic, group, broker (for its list of groups) or NameServer"] = None
+    detail: Annotated[str | None, "for a group: the broker, the client ID or the brokers' addresses"] = None
+    no_answer: Annotated[bool, "true if the server did not answer in time"] = False
+    what: Annotated[
+        str | None, "description of the part; only format 1.0 has this key, instead of kind, name and detail"
+    ] = None
 
     def __post_init__(self) -> None:
         if self.name is None and self.what is None:
@@ -118,28 +124,28 @@ class UnreadItem(CamelStruct, frozen=True):
 class DataItem(CamelStruct, frozen=True):
     """The parts of a cluster that were seen."""
 
-    topics: Annotated[list[TopicItem], "topic by topic"] = []
-    groups: Annotated[list[GroupEntry], "group by group"] = []
-    unread: Annotated[list[UnreadItem], "what could not be read"] = []
-    notes: Annotated[list[str], "notes for users; every command repeats them"] = []
+    topics: Annotated[list[TopicItem], "topics and their routes"] = []
+    groups: Annotated[list[GroupEntry], "consumer groups"] = []
+    unread: Annotated[list[UnreadItem], "parts of the cluster that could not be read"] = []
+    notes: Annotated[list[str], "notes for users; every command prints them"] = []
 
 
 class SourceItem(CamelStruct, frozen=True):
     """Where the snapshot comes from."""
 
-    kind: Annotated[str | None, "which kind of source"] = None
-    endpoint: Annotated[str | None, "its URL or path"] = None
-    taken_at: Annotated[datetime | None, "when, ISO-8601"] = None
-    context: Annotated[str | None, "the context that named the source then; it is ignored when the file is read"] = None
+    kind: Annotated[str | None, "kind of source"] = None
+    endpoint: Annotated[str | None, "URL or path of the source"] = None
+    taken_at: Annotated[datetime | None, "time of the snapshot"] = None
+    context: Annotated[str | None, "context that the snapshot was taken with; ignored when the file is read"] = None
 
 
 class SnapshotDocument(CamelStruct, frozen=True):
     """A cluster, or parts of it, as it was at a time."""
 
     schema: Annotated[str, "always rmqlb/snapshot"]
-    format_version: Annotated[str, "of the snapshot; a minor version only adds keys, which are ignored"]
-    data: Annotated[DataItem, "what was seen"]
-    source: Annotated[SourceItem, "where it comes from"] = SourceItem()
+    format_version: Annotated[str, "version of the format, such as 2.0"]
+    data: Annotated[DataItem, "content of the snapshot"]
+    source: Annotated[SourceItem, "origin of the snapshot"] = SourceItem()
 
 
 def heading(body: bytes) -> Heading | None:
