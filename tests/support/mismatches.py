@@ -95,6 +95,14 @@ def assert_recorded(file: Path, answers: Mapping[str, Iterable[str]], request: p
     assert recorded.keys() == said.keys()
 
 
+def assert_summaries_recorded(file: Path, summaries: Sequence[str], request: pytest.FixtureRequest) -> None:
+    """Random cases, each by its number."""
+    if request.config.getoption("--update-golden"):
+        file.write_text(json.dumps(summaries, indent=0) + "\n")
+    recorded = json.loads(file.read_text())
+    assert [f"{n}: {own}, not {recorded[n]}" for n, own in enumerate(summaries) if own != recorded[n]] == []
+
+
 DATA = Path(__file__).parent.parent / "data"
 FOLDER = DATA / "vectors"
 

@@ -4,7 +4,6 @@ Recordings of real clients and closed forms prove the rules (`test_simulate.py`)
 what the rules make of them together. `--update-golden` records again.
 """
 
-import json
 import random
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -28,7 +27,7 @@ from rmqlb.model.simulate_rebalance import BAD_STATES
 from tests.engine.rebalance.groups import at, simulate
 from tests.support.builders import route
 from tests.support.group_builders import us
-from tests.support.mismatches import assert_recorded, every_case
+from tests.support.mismatches import assert_recorded, assert_summaries_recorded, every_case
 
 RECORDED = Path(__file__).with_name("recorded.json")
 NUMBER = 400
@@ -155,11 +154,7 @@ def summary(number: int) -> str:
 
 
 def test_random_groups_are_as_recorded(request: pytest.FixtureRequest) -> None:
-    ours = [summary(number) for number in range(NUMBER)]
-    if request.config.getoption("--update-golden"):
-        RECORDED.write_text(json.dumps(ours, indent=0) + "\n")
-    recorded = json.loads(RECORDED.read_text())
-    assert [f"{n}: {ours[n]}, not {recorded[n]}" for n in range(NUMBER) if ours[n] != recorded[n]] == []
+    assert_summaries_recorded(RECORDED, [summary(number) for number in range(NUMBER)], request)
 
 
 def final_owners(
