@@ -136,11 +136,8 @@ def _schedule(chosen: RecordOptions) -> "Schedule":
     from rmqlb.cli.common.watch import LEAST_S
     from rmqlb.verbs.amounts import duration_us, moment_ms
 
-    def seconds(text: str, option: str) -> float:
-        return duration_us(text, option) / 1e6
-
     text, until = chosen.every or "1s", chosen.until
-    every_s, for_s = seconds(text, "--every"), seconds(chosen.for_ or "10m", "--for")
+    every_s, for_s = duration_us(text, "--every") / 1e6, duration_us(chosen.for_ or "10m", "--for") / 1e6
     if every_s < LEAST_S:
         hint = "pass 1s or more: consumers answer on the threads that also serve brokers"
         raise UsageError(f"--every {text}: shorter than 1s", hint=hint)
@@ -148,7 +145,7 @@ def _schedule(chosen: RecordOptions) -> "Schedule":
         return Schedule(every_s, until_converged=False, for_s=for_s, at_ms=moment_ms(until, "--until"))
     if until is not None and until != "converged":
         try:
-            until_s = seconds(until, "--until")
+            until_s = duration_us(until, "--until") / 1e6
         except UsageError as error:
             error.hint = "write converged, a duration such as 90s, or a point in time such as 2026-11-22T16:00:00Z"
             raise

@@ -179,7 +179,7 @@ def all_candidates(
         if request.order is not None:
             orders["given"] = tuple(request.order)
         if known is None and (rollout.becomes or together > 1) and (fewest := fewest_moves(rollout, routes, together)):
-            orders["fewest moves"] = fewest[0]
+            orders["fewest moves"] = fewest
         if known is not None and (best := least.get(together)) is not None:
             name = "least overlap" if best.is_least else "little overlap"
             orders[name] = best.order
@@ -342,21 +342,14 @@ def _seconds(ms: float) -> str:
     return f"{ms / 1000:.0f}s" if ms >= 100_000 else f"{ms / 1000:.3g}s"
 
 
-class PairCosts(Struct, frozen=True):
-    """The costs of stages in which each queue concerns at most two consumers."""
-
-    constant: int  # of every stage
-    single: Sequence[int]  # consumer → added when it has changed
-    pair: Sequence[Sequence[int]]  # consumer → consumer → added when both have; symmetric
-
-
-def cost_of_each(costs: PairCosts) -> list[int]:
-    """The cost of every stage, by its bit mask."""
-    stages = [costs.constant]
-    for consumer, alone in enumerate(costs.single):
-        gains = [alone]
+def cost_of_each(costs: Costs, number: int) -> list[int]:
+    """The cost of every stage of so many consumers, by its bit mask."""
+    stages = [costs[0]]
+    for consumer in range(number):
+        bit = 1 << consumer
+        gains = [costs[bit]]
         for other in range(consumer):
-            both = costs.pair[consumer][other]
+            both = costs[bit | 1 << other]
             gains += [gain + both for gain in gains]
         stages += [cost + gain for cost, gain in zip(stages, gains, strict=True)]
     return stages
@@ -386,18 +379,18 @@ def least_order(cost_of: Sequence[int], at_once: int = 1) -> list[int]:
     return order[::-1]
 
 
-def greedy_order(costs: PairCosts) -> list[int]:
+def greedy_order(costs: Costs, number: int) -> list[int]:
     """A good order for many consumers: the next one is the consumer whose change costs least.
 
     For 20 to 100 consumers, a search for better places would lower the cost by only 1 to 6 %.
     """
-    gains, left, order = list(costs.single), list(range(len(costs.single))), list[int]()
-    while left:
-        best = min(left, key=lambda consumer: gains[consumer])
-        left.remove(best)
+    gains, order = {consumer: costs[1 << consumer] for consumer in range(number)}, list[int]()
+    while gains:
+        best = min(gains, key=gains.__getitem__)
+        del gains[best]
         order.append(best)
-        for consumer in left:
-            gains[consumer] += costs.pair[consumer][best]
+        for consumer in gains:
+            gains[consumer] += costs[1 << consumer | 1 << best]
     return order
 
 
@@ -490,10 +483,14 @@ class Handover(Struct, frozen=True):
         return self.kept + (self.losers & ~changed).bit_count() + (self.gainers & changed).bit_count()
 
 
+Costs = Counter[int]
+"""Bit mask of no, one or two consumers → the cost of every stage in which these have changed, summed over its masks."""
+
+
 class Overlaps(Struct, frozen=True):
     client_ids: tuple[str, ...]
     counts: Callable[[int], tuple[int, int]]  # bit mask → queues with duplicate owners, and unassigned ones
-    pairs: PairCosts | None  # the cost of stages; None when a queue concerns more than two consumers
+    costs: Costs | None  # of stages; None when a queue concerns more than two consumers
     work: int  # queues or kinds of handover that one call of `counts` visits
     # queues unassigned or with duplicate owners in every stage, because no restarted consumer gains or loses them; 0
     # where that is not known
@@ -536,8 +533,8 @@ def overlaps(rollout: RolloutModel, routes: Sequence[TopicRouteData], *, orderly
         return several, sum(count for owned, count in owners if not owned)
 
     bound = anyway * (number - 1) + (0 if orderly else handed)
-    pairs = _pair_costs(kinds, number, orderly)
-    return Overlaps(rollout.client_ids, counts, pairs, work=len(kinds), anyway=anyway, bound=bound)
+    costs = _costs(kinds, orderly)
+    return Overlaps(rollout.client_ids, counts, costs, work=len(kinds), anyway=anyway, bound=bound)
 
 
 def handovers(rollout: RolloutModel, routes: Sequence[TopicRouteData]) -> Mapping[Handover, int]:
@@ -552,23 +549,23 @@ def handovers(rollout: RolloutModel, routes: Sequence[TopicRouteData]) -> Mappin
     return kinds
 
 
-def _pair_costs(kinds: Mapping[Handover, int], number: int, orderly: bool) -> PairCosts | None:
+def _costs(kinds: Mapping[Handover, int], orderly: bool) -> Costs | None:
     """Each kind of handover between two consumers is a quadratic function of whether either has changed."""
-    constant, single, pair = 0, [0] * number, [[0] * number for _ in range(number)]
+    costs: Costs = Counter()
     for kind, count in kinds.items():
-        involved = [index for index in range(number) if (kind.losers | kind.gainers) >> index & 1]
-        if len(involved) > 2:
+        involved = kind.losers | kind.gainers
+        first = involved & -involved
+        second = involved ^ first
+        if second & (second - 1):
             return None
-        bits = [1 << index for index in involved]
-        none, *alone = (count * _is_bad(kind.owners(changed), orderly) for changed in (0, *bits))
-        constant += none
-        for index, cost in zip(involved, alone, strict=True):
-            single[index] += cost - none
-        if len(involved) == 2:
-            first, second = involved
-            pair[first][second] += count * _is_bad(kind.owners(sum(bits)), orderly) - sum(alone) + none
-            pair[second][first] = pair[first][second]
-    return PairCosts(constant, single, pair)
+        none, one, other, both = (
+            count * _is_bad(kind.owners(changed), orderly) for changed in (0, first, second, involved)
+        )
+        costs[0] += none
+        costs[first] += one - none
+        costs[second] += other - none
+        costs[involved] += both - one - other + none
+    return costs
 
 
 def _by_assigning(rollout: RolloutModel, routes: Sequence[TopicRouteData], orderly: bool) -> Overlaps:
@@ -595,10 +592,10 @@ def least_overlap(known: Overlaps, at_once: int) -> LeastOverlap | None:
 
     All orders are searched for up to 18 consumers if each queue concerns at most two of them.
     """
-    number, pairs = len(known.client_ids), known.pairs
+    number, costs = len(known.client_ids), known.costs
     is_least = number <= EXACT_CONSUMERS
-    if pairs is not None:
-        order = least_order(cost_of_each(pairs), at_once) if is_least else greedy_order(pairs)
+    if costs is not None:
+        order = least_order(cost_of_each(costs, number), at_once) if is_least else greedy_order(costs, number)
     elif is_least and known.work << number <= EXACT_WORK:
         order = least_order([sum(known.counts(changed)) for changed in range(1 << number)], at_once)
     else:
@@ -608,10 +605,8 @@ def least_overlap(known: Overlaps, at_once: int) -> LeastOverlap | None:
     return LeastOverlap(named, total, is_least=is_least or (at_once == 1 and total == known.bound))
 
 
-def fewest_moves(
-    rollout: RolloutModel, routes: Sequence[TopicRouteData], at_once: int
-) -> tuple[tuple[str, ...], int] | None:
-    """The order of a mere restart with the fewest moves, and their number; None if there are too many orders.
+def fewest_moves(rollout: RolloutModel, routes: Sequence[TopicRouteData], at_once: int) -> tuple[str, ...] | None:
+    """The order of a mere restart with the fewest moves; None if there are too many orders.
 
     Orders differ only if IDs change or consumers are away together: otherwise each order moves as many queues.
     """
@@ -640,5 +635,5 @@ def fewest_moves(
                 if changed | away not in longer or total < longer[changed | away][0]:
                     longer[changed | away] = total, [*order, *group]
         best = longer
-    ((cost, order),) = best.values()
-    return tuple(rollout.client_ids[index] for index in order), cost
+    ((_, order),) = best.values()
+    return tuple(rollout.client_ids[index] for index in order)

@@ -454,20 +454,18 @@ def _all_producers(s: SimulationsSummary, producers: Sequence[SendResult]) -> It
 
 
 def _overview(groups: Sequence[RebalanceResult]) -> Section:
-    figures = columns_of(
-        GroupFigures,
-        "queuesWithOutage=in_outage longestOutageMs=outage longestGapMs=gap longestOverlapMs=overlap "
-        "unreadMs=waits_up_to redelivered=redelivered,_at_most convergenceMs=converged "
-        "peakLag=peak_lag lagGoneMs=lag_gone_after",
-        path="figures",
-        hidden=() if any(each.lag for each in groups) else ("peakLag", "lagGoneMs"),
-        peakLag=lambda each: _figure(each, "peak_lag"),
-        lagGoneMs=lambda each: _figure(each, "lag_gone_ms"),
-    )
-    folds = {"unreadMs": 2, "redelivered": 3, "convergenceMs": 1, "peakLag": 2, "lagGoneMs": 1}
     columns = (
         *columns_from("status=:sign@gravity group queues:number", queues=lambda each: len(each.queues)),
-        *(replace(column, fold=folds.get(column.key, 0)) for column in figures),
+        *columns_of(
+            GroupFigures,
+            "queuesWithOutage=in_outage longestOutageMs=outage longestGapMs=gap longestOverlapMs=overlap "
+            "unreadMs=waits_up_to/2 redelivered=redelivered,_at_most/3 convergenceMs=converged/1 "
+            "peakLag=peak_lag/2 lagGoneMs=lag_gone_after/1",
+            path="figures",
+            hidden=() if any(each.lag for each in groups) else ("peakLag", "lagGoneMs"),
+            peakLag=lambda each: _figure(each, "peak_lag"),
+            lagGoneMs=lambda each: _figure(each, "lag_gone_ms"),
+        ),
     )
     return section_of("groups", "groups, worst first", columns, groups, heads=2)
 

@@ -122,18 +122,11 @@ def strips(report: OverTime, edges: Sequence[int], *, fold: bool) -> list[Strip]
 def _slices(
     intervals: Sequence[AnyInterval], edges: Sequence[int], badness: Callable[[AnyInterval], int]
 ) -> tuple[AnyInterval, ...]:
-    if not intervals:
-        return ()
-    shown, first = [], 0
-    for begin, end in pairwise(edges):
-        while intervals[first].to_us <= begin and first + 1 < len(intervals):
-            first += 1
-        worst, place = intervals[first], first + 1
-        while place < len(intervals) and intervals[place].from_us < end:
-            if badness(intervals[place]) >= badness(worst):
-                worst = intervals[place]
-            place += 1
-        shown.append(worst)
+    """The interval that each slice shows: the last of the worst in it, or the last one of all."""
+    shown = []
+    for begin, end in pairwise(edges) if intervals else ():
+        within = [each for each in intervals if begin < each.to_us and each.from_us < end]
+        shown.append(max(reversed(within or intervals[-1:]), key=badness))
     return tuple(shown)
 
 

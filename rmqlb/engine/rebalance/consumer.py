@@ -7,7 +7,7 @@ mirror the Go or the C++ client (`profile.py`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from typing import Any
 
 from rmqlb.engine.kernel import Bell, Process, Steps, first_tick, last_tick, until_next_tick
@@ -24,7 +24,7 @@ _WAKE_US = 5_000
 """When a frozen process continues, each of its threads waits at most that long for the others."""
 
 
-class Client:
+class Client(Connections):
     def __init__(
         self,
         client_id: str,
@@ -35,9 +35,9 @@ class Client:
         env: GroupEnvironment,
         created_us: int,  # time of its `MQClientInstance`
     ) -> None:
-        self.client_id, self.strategy = client_id, strategy
+        super().__init__(client_id, env, number)
+        self.strategy = strategy
         self.type = env.scenario.consumer_types.get(client_id, env.scenario.consumer_type)
-        self.profile, self.clocks = env.profile_of(client_id)
         wait, delay = env.timers.release_wait_us, env.timers.pull_delay_us
         self.release_wait_us = self.profile.release_wait_us if wait is None else wait
         self.pull_delay_us = self.profile.pull_delay_us if delay is None else delay
@@ -46,11 +46,7 @@ class Client:
         self.topics = topics
         # the topics of which it takes its share; none if it assigns itself queues
         self.allocates = () if self.type == "assign" else topics
-        self.views: dict[str, TopicView] = {}
         self.alive, self.frozen = True, False
-        self.env, self.draws = env, env.draws(number)
-        nobody = env.shares.list_of(()) if self.profile.error_is_nobody else None
-        self.connections = Connections(self, env, self.draws, self.views, self._opened, nobody)
         self.queues = ProcessQueues(self)
         self.created_us = self._last_us = created_us
         self._bell = Bell()
@@ -82,9 +78,9 @@ class Client:
         for topic in self.topics:
             if topic in self.env.name_server.views:
                 self._learn(self.env.name_server.views[topic])
-        self.connections.have_stood()
+        self.connected.update(dict.fromkeys(self.addresses))
         beat = last_tick(self.created_us + clocks.first_heartbeat_us, clocks.heartbeat_us, 0)
-        for broker in self.connections.addresses:
+        for broker in self.addresses:
             broker.beat(self, at_us=beat)
         self._last_us = -self.draws.below(clocks.rebalance_wait_us)
         self._run_timers()
@@ -94,19 +90,19 @@ class Client:
         self._die()
         had = self.queues.drop_all(persisted=True)
         locked = had if self.env.locks else []
-        self._do(self.connections.good_bye(self.client_id, locked, unregisters=self.profile.unregisters))
+        self._do(self.good_bye(locked))
 
     def crash(self) -> None:
         self._die()
         self.queues.drop_all(persisted=False)
-        self.connections.hang_up()
+        self.hang_up()
 
     def lose_host(self) -> None:
         self._die()
         idle = self._idle_from()
         self.queues.drop_all(persisted=False)
         for broker, delay_us in idle.items():
-            self.env.clock.call(delay_us, self.connections.found_closed, broker)
+            self.env.clock.call(delay_us, self.found_closed, broker)
 
     def freeze(self) -> None:
         """Freeze the process (stopped, or in garbage collection): its connections stay open, and it sends nothing.
@@ -125,25 +121,25 @@ class Client:
     def unfreeze(self) -> None:
         """Continue: each timer that was missed runs once now, and requests that have arrived are read."""
         self.frozen = False
-        closed = [broker for broker in self.connections.addresses if broker not in self.connections.connected]
+        closed = [broker for broker in self.addresses if broker not in self.connected]
         if closed and self.profile.loses_connections and self.draws.below(2):  # 2 of 4 recordings
-            self.connections.twice = closed[self.draws.below(len(closed))]
+            self.twice = closed[self.draws.below(len(closed))]
         for process in self._processes:
             process.unfreeze(self.draws.below(_WAKE_US))
         self.queues.unfreeze()
         for name in dict.fromkeys(self.env.broker_name(queue) for queue in self.queues.working()):
-            broker = self.connections.pulled_from(name)
-            if broker is not None and broker not in self.connections.connected:
+            broker = self.pulled_from(name)
+            if broker is not None and broker not in self.connected:
                 self._do(self._pull_again(broker, []), _PULL_RETRY_US)
 
     def closed(self, broker: Broker) -> bool:
-        self.connections.connected.pop(broker, None)
+        self.connected.pop(broker, None)
         return self.alive
 
     def _found_idle(self, broker: Broker, freeze: int) -> None:
-        if self.frozen and freeze == self._freezes and broker in self.connections.connected:
+        if self.frozen and freeze == self._freezes and broker in self.connected:
             self.closed(broker)
-            self.connections.found_closed(broker)
+            self.found_closed(broker)
 
     def _idle_from(self) -> dict[Broker, int]:
         """The time until each broker closes the connection if nothing is sent from now on."""
@@ -151,11 +147,11 @@ class Client:
         working: dict[str, list[MessageQueue]] = {}
         for queue in self.queues.working():
             working.setdefault(self.env.broker_name(queue), []).append(queue)
-        last = {broker: self._last_traffic(broker, working) for broker in self.connections.connected}
+        last = {broker: self._last_traffic(broker, working) for broker in self.connected}
         return {broker: max(at + timers.socket_idle_us - now, 0) for broker, at in last.items()}
 
     def lose_broker(self, broker: Broker) -> None:
-        self.connections.connected.pop(broker, None)
+        self.connected.pop(broker, None)
         self.queues.pause(broker)
 
     def notice(self, broker: Broker) -> None:
@@ -178,15 +174,12 @@ class Client:
 
     def _pull_again_from(self, name: str) -> None:
         """Retry the pulls, once a second, of a broker that is back or has another known process."""
-        broker = self.connections.pulled_from(name)
+        broker = self.pulled_from(name)
         if broker is None or not broker.up:
             return
         paused = self.queues.paused(name)
         self.env.log.resuming.update(paused)
         self._do(self._pull_again(broker, paused), self.draws.below(_PULL_RETRY_US))
-
-    def calls(self) -> Collection[Broker]:
-        return self.connections.addresses
 
     def persisted_before(self, at_us: int) -> int | None:
         """When its timer last stored all offsets (`MQClientInstance.persistAllConsumerOffset`)."""
@@ -201,9 +194,19 @@ class Client:
         since_us = (at_us - self.created_us) % _AUTO_COMMIT_US if self.type == "lite-pull" else 0
         return at_us - since_us
 
-    def _opened(self, broker: Broker) -> None:
-        if self.alive and self.profile.hears_channels and not self.connections.beating:
-            self._do(self.connections.greet(broker, self.rebalance_immediately))
+    def opened(self, broker: Broker) -> None:
+        if self.alive and self.profile.hears_channels and not self.beating:
+            self._do(self._greet(broker))
+
+    def _greet(self, broker: Broker) -> Steps:
+        """`ChannelEventListener.onChannelActive`: a heartbeat, then a rebalance; not while another one is under way."""
+        if broker not in self.addresses:
+            return
+        self.beating = True
+        arrived = yield from self.heartbeat(broker)
+        self.beating = False
+        if arrived:
+            self.rebalance_immediately()
 
     def _do(self, steps: Steps, delay_us: int = 0) -> Process:
         self._processes.append(self.env.clock.start(steps, delay_us))
@@ -216,7 +219,7 @@ class Client:
             process.end()
         self._processes.clear()
         self.alive = self.frozen = False
-        for lost in self.connections.lost:
+        for lost in self.lost:
             self.env.clock.call(self.env.timers.close_us, lost.end)
         self.env.note_settled(self)
 
@@ -228,7 +231,7 @@ class Client:
             self._bell.belongs_to(self._do(self._loop()))
         timers: list[tuple[Callable[[], Generator[int, None, object]], int, int]] = [
             (self._polls, clocks.first_poll_us, clocks.route_poll_us),
-            (self.connections.heartbeats, clocks.first_heartbeat_us, clocks.heartbeat_us),
+            (self.heartbeats, clocks.first_heartbeat_us, clocks.heartbeat_us),
         ]
         if env.locks:
             timers.append((self.queues.renew_locks, clocks.first_lock_us, clocks.lock_renewal_us))
@@ -305,7 +308,7 @@ class Client:
         if self.type != "push":  # DefaultLitePullConsumerImpl.start leaves the first heartbeat to the timer
             return
         yield max(self.created_us + env.timers.start_us - env.clock.now, 0)
-        tried = yield from self.connections.heartbeats()
+        tried = yield from self.heartbeats()
         if self.profile.ticks and self.profile.first_tick_us is None:
             yield from self._rebalance_in_turn()
             every = self.clocks.rebalance_wait_us
@@ -321,23 +324,19 @@ class Client:
             yield until_next_tick(begin, every, clock.now)
 
     def _polls(self) -> Steps:
-        """`MQClientInstance.updateTopicRouteInfoFromNameServer` for each topic."""
+        """`MQClientInstance.updateTopicRouteInfoFromNameServer` for each topic; without one, it keeps its own."""
         for topic in self.topics:
             yield 2 * self.env.one_way(self.draws)
-            self._poll(topic)
-
-    def _poll(self, topic: str) -> None:
-        """Learn the route if it is new; a topic without a route keeps the known one."""
-        view = self.env.name_server.views.get(topic)
-        if view is not None and self.views.get(topic) is not view:
+            view = self.env.name_server.views.get(topic)
+            if view is None or self.views.get(topic) is view:
+                continue
             if self.env.log.explain and topic in self.views:
                 text = f"learns the new route of {topic}: {len(view.queues)} queues on {', '.join(view.brokers)}"
                 self.env.say(self.client_id, "route", text)
             self._learn(view)
 
     def _learn(self, view: TopicView) -> None:
-        changed = self.connections.learn(view)
-        self.views[view.topic] = view
+        changed = self.learn(view)
         self.settled = False
         self.env.note_change()
         for name in changed:
@@ -345,7 +344,7 @@ class Client:
                 self._pull_again_from(name)
 
     def _pull_again(self, broker: Broker, paused: list[Hold]) -> Steps:
-        arrived = yield from self.connections.request(broker)
+        arrived = yield from self.request(broker)
         self.env.log.resuming.difference_update(paused)
         if arrived:
             self.queues.resume(paused)
@@ -372,7 +371,7 @@ class ProcessQueues:
     """
 
     def __init__(self, client: Client) -> None:
-        self._client, self._connections, self._env = client, client.connections, client.env
+        self._client, self._env = client, client.env
         self._table: dict[MessageQueue, Hold] = {}
         self._late: list[tuple[Callable[[Any], None], Any]] = []
         self._by_topic: dict[str, dict[MessageQueue, Hold]] = {}
@@ -406,7 +405,7 @@ class ProcessQueues:
     def pause(self, broker: Broker) -> None:
         for hold in self._owned():
             name = self._env.broker_name(hold.queue)
-            if name == broker.name and self._connections.pulled_from(name) in (broker, None):
+            if name == broker.name and self._client.pulled_from(name) in (broker, None):
                 hold.pause(self._env.clock.now)
 
     def paused(self, name: str) -> list[Hold]:
@@ -446,7 +445,7 @@ class ProcessQueues:
             return (yield from self._become(topic, dict.fromkeys(view.queues), "broadcasting: every queue"))
         if client.profile.empty_ends_early and not view.queues:
             return True
-        broker, members = yield from self._connections.member_ids(view)
+        broker, members = yield from self._client.member_ids(view)
         if members is None:
             env.say(client.client_id, "keep", f"gets no list of consumers for {topic} from {broker}: keeps its queues")
             return None
@@ -461,7 +460,7 @@ class ProcessQueues:
         changed = yield from self._update(topic, share, why)
         # other listeners send none
         if changed and self._client.type == "push" and self._client.profile.beats_on_change:
-            yield from self._connections.heartbeats()  # RebalancePushImpl.messageQueueChanged
+            yield from self._client.heartbeats()  # RebalancePushImpl.messageQueueChanged
         working = [queue for queue, hold in self._of(topic).items() if not hold.dropped]
         return len(working) == len(share) and all(queue in share for queue in working)
 
@@ -473,11 +472,11 @@ class ProcessQueues:
             if broker is not None and (self._client.profile.renews_dropped or not hold.dropped):
                 by_broker.setdefault(broker, []).append(hold)
         for broker, holds in by_broker.items():
-            if (yield from self._connections.request(broker)):
+            if (yield from self._client.request(broker)):
                 for hold in holds:
                     if broker.try_lock(hold.queue, self._client.client_id):
                         hold.renewed_us, hold.locked = self._env.clock.now, True
-                yield self._connections.answer()
+                yield self._client.answer()
 
     def _update(self, topic: str, share: Share, why: str) -> Generator[int, None, bool]:
         """`RebalanceImpl.updateProcessQueueTableInRebalance`."""
@@ -560,26 +559,26 @@ class ProcessQueues:
     def _lock(self, queue: MessageQueue) -> Generator[int, None, bool]:
         """`RebalanceImpl.lock`: from the master only."""
         broker = self._env.master(queue)
-        if broker is None or not (yield from self._connections.request(broker)):
+        if broker is None or not (yield from self._client.request(broker)):
             return False
         got = broker.try_lock(queue, self._client.client_id)
         if not got:
             self._say("lock", [queue], f"cannot lock {{}}: {broker.lock_of(queue)} holds it")
-        yield self._connections.answer()
+        yield self._client.answer()
         return got
 
     def _query_offset(self, queue: MessageQueue) -> Generator[int, None, bool]:
         """`computePullFromWhere`: without an answer the queue is not taken now; `RebalancePullImpl` uses 0 instead."""
         if self._client.type == "pull":
             return True
-        broker = self._connections.stores_offsets(self._env.broker_name(queue))
+        broker = self._client.stores_offsets(self._env.broker_name(queue))
         if broker is None:  # no address is known, as for a logical queue that no broker names
             yield 2 * self._env.one_way(self._client.draws)
             return True
-        if not (yield from self._connections.request(broker)):
+        if not (yield from self._client.request(broker)):
             self._say("keep", [queue], f"cannot take {{}}: no offset from {broker}")
             return False
-        yield self._connections.answer()
+        yield self._client.answer()
         return True
 
     def _pull_after(self, delay_us: int, taken: list[Hold]) -> None:
@@ -602,7 +601,7 @@ class ProcessQueues:
         pulled = [hold for hold in taken if hold.locked and not hold.dropped]
         for hold in pulled:
             hold.reads_from_us = env.clock.now
-            broker = self._connections.pulled_from(env.broker_name(hold.queue))
+            broker = self._client.pulled_from(env.broker_name(hold.queue))
             if broker is not None and not broker.up:
                 hold.pause(env.clock.now)
         self._say("pull", pulled, "pulls {} for the first time")

@@ -6,7 +6,6 @@ Brokers mirror `ConsumerManager`, `DefaultConsumerIdsChangeListener`, `ClientHou
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Protocol
 
@@ -22,7 +21,7 @@ from rmqlb.engine.rebalance.profile import SDK_PROFILES, Clocks, ConsumerProfile
 from rmqlb.engine.rebalance.timelines import EventLog
 from rmqlb.errors import AllocationError
 from rmqlb.model.group_scenario import Event, GroupScenario
-from rmqlb.model.message_queue import MessageQueue, sort_client_ids, sort_key, sort_queues
+from rmqlb.model.message_queue import MessageQueue, sort_client_ids, sort_queues
 from rmqlb.model.route import MASTER_ID, BrokerData, TopicRouteData
 
 Share = dict[MessageQueue, None]  # a set that keeps the clients' order
@@ -111,8 +110,8 @@ _EARLY_CLOSE = 3
 
 
 class Channel(Protocol):
-    @property
-    def client_id(self) -> str: ...  # the id in its heartbeats
+    client_id: str  # in its heartbeats
+
     def notice(self, broker: Broker) -> None: ...  # the broker reports changed members (request code 40)
     # the broker has closed the connection; whether the other end is there to hear it
     def closed(self, broker: Broker, /) -> bool: ...
@@ -127,7 +126,6 @@ class Broker:
         self.silent = False  # its machine is lost: requests end in a timeout
         self._env, self._clock, self._timers = env, env.clock, env.timers
         self._draws = env.draws(stream_named(f"{name}:{broker_id}"))
-        self._ids: list[tuple[bytes, str]] = []
         self._members: MemberList | None = None
         self._beats: dict[Channel, int] = {}
         self._locks: dict[MessageQueue, tuple[str, int]] = {}
@@ -150,7 +148,6 @@ class Broker:
             process.end()
         self._beats.clear()
         self._locks.clear()
-        self._ids.clear()
         self._news_of_ids()
 
     def back(self) -> None:
@@ -161,7 +158,6 @@ class Broker:
         new = channel not in self._beats  # `ConsumerManager.registerConsumer`: a new channel is news for the group
         self._beats[channel] = self._clock.now if at_us is None else at_us
         if new:
-            insort(self._ids, _key(channel))
             self._news_of_ids()
             if at_us is None:
                 self._news(f"hears {channel.client_id} for the first time")
@@ -174,8 +170,9 @@ class Broker:
     @property
     def members(self) -> MemberList | None:
         """The listed IDs, sorted, duplicates kept; None while the broker knows no consumer of the group."""
-        if self._members is None and self._ids:
-            self._members = self._env.shares.list_of(tuple([client_id for _, client_id in self._ids]))
+        if self._members is None and self._beats:
+            listed = sort_client_ids([channel.client_id for channel in self._beats])
+            self._members = self._env.shares.list_of(tuple(listed))
         return self._members
 
     def last_beat_us(self, channel: Channel) -> int | None:
@@ -200,7 +197,6 @@ class Broker:
 
     def _drop(self, channel: Channel) -> None:
         del self._beats[channel]
-        del self._ids[bisect_left(self._ids, _key(channel))]
         self._news_of_ids()
 
     def _news_of_ids(self) -> None:
@@ -221,8 +217,8 @@ class Broker:
         """`Broker2Client.notifyConsumerIdsChanged` to every channel of the group, one way."""
         self._unsent = False
         if self._env.log.explain:
-            names = ", ".join(client_id for _, client_id in self._ids)
-            self._say("notice", f"{why}tells {names or 'no consumer'}")
+            names = ", ".join(self.members.client_ids) if self.members else "no consumer"
+            self._say("notice", f"{why}tells {names}")
         for channel in self._beats:
             self._clock.call(self._env.one_way(self._draws), channel.notice, self)
 
@@ -251,10 +247,6 @@ class Broker:
             yield self._timers.notify_batch_us
 
 
-def _key(channel: Channel) -> tuple[bytes, str]:
-    return sort_key(channel.client_id), channel.client_id
-
-
 _SERVERS = 1 << 21
 """Consumers draw from the streams below, NameServers from this one, and each broker from the stream of its name."""
 
@@ -276,7 +268,8 @@ class Consumer(Channel, Protocol):
 
     @property
     def takes_part(self) -> bool: ...
-    def calls(self) -> Collection[Broker]: ...
+    @property
+    def addresses(self) -> Collection[Broker]: ...
     def lose_broker(self, broker: Broker) -> None: ...
     def broker_is_back(self, name: str) -> None: ...
 
@@ -369,8 +362,8 @@ class GroupEnvironment:
         self._add_broker(name, [MASTER_ID])
         self.name_server.add(event)
         queues = self._queues_of(name)
-        self.log.exist([queue for queue in queues if not self.log.is_there(queue)], now, there=True)
-        self.log.serve([queue for queue in queues if not self.log.is_served(queue)], now, served=True)
+        self.log.exist(queues, now, there=True)
+        self.log.serve(queues, now, served=True)
         for client in self.clients:
             client.broker_is_back(name)
 
@@ -396,8 +389,7 @@ class GroupEnvironment:
         self.log.exist(new := sort_queues(after - before), now, there=True)
         self.log.exist(sort_queues(before - after), now, there=False)
         for queue in new:
-            if self.log.is_served(queue) != (runs := self._runs(self.broker_name(queue))):
-                self.log.serve([queue], now, served=runs)
+            self.log.serve([queue], now, served=self._runs(self.broker_name(queue)))
 
     def truth_changed(self) -> None:
         self.note_change()
@@ -433,7 +425,7 @@ class GroupEnvironment:
     def _agrees(self, broker: Broker) -> bool:
         if not broker.up:
             return not broker.silent or broker.name not in self.name_server.broker_names
-        callers = [client.client_id for client in self.clients if client.takes_part and broker in client.calls()]
+        callers = [client.client_id for client in self.clients if client.takes_part and broker in client.addresses]
         named = broker.members.client_ids if broker.members else ()
         return len(named) == len(callers) and named == tuple(sort_client_ids(callers))
 

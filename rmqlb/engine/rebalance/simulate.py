@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import count
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta
@@ -64,31 +65,21 @@ def restarts(
     return tuple(events)
 
 
-def renamed(client_id: str) -> str:
-    """The client ID after a restart: `host@pid#time` gets a later time (`ClientConfig.changeInstanceNameToPID`).
-
-    >>> renamed("10.0.0.5@1#7000000000000"), renamed("10.0.0.5@worker-3")
-    ('10.0.0.5@1#7000000000001', '10.0.0.5@worker-3')
-    """
-    match = re.fullmatch(_PROCESS_AND_TIME, client_id)
-    return client_id if match is None else f"{match['host']}{int(match['nanos']) + 1:0{len(match['nanos'])}d}"
-
-
 def renamed_apart(client_ids: Iterable[str], taken: Iterable[str]) -> dict[str, str]:
     """Client ID → its new ID after a restart, if it changes; no two processes get the same ID.
+
+    `host@pid#time` gets a later time (`ClientConfig.changeInstanceNameToPID`).
 
     >>> renamed_apart(["h@1#7", "h@worker-3"], ["h@1#7", "h@1#8"])
     {'h@1#7': 'h@1#9'}
     """
     used, changed = set(taken), dict[str, str]()
     for client_id in client_ids:
-        new = renamed(client_id)
-        if new == client_id:
-            continue
-        while new in used:
-            new = renamed(new)
-        used.add(new)
-        changed[client_id] = new
+        if (match := re.fullmatch(_PROCESS_AND_TIME, client_id)) is not None:
+            times = count(int(match["nanos"]) + 1)
+            later = (f"{match['host']}{nanos:0{len(match['nanos'])}d}" for nanos in times)
+            changed[client_id] = next(new for new in later if new not in used)
+            used.add(changed[client_id])
     return changed
 
 
@@ -375,24 +366,20 @@ class GroupSimulation:
         require(trial, TrialNumber, "trial")
         scenario, setting = self._scenario, (self._routes, self._members, self._scenario)
         env = GroupEnvironment(*setting, shares=self._shares, lagging=self._lagging, trial=trial, explain=explain)
-        population = _Population(env, self._members, [route.topic for route in self._routes])
-        population.begin(all_new=scenario.all_new)
-        population.expect(self._events)
+        clients = _Population(env, self._members, [route.topic for route in self._routes], self._events).clients
         longest = self._last_us + scenario.patience_us if scenario.until_us is None else scenario.until_us
         while scenario.until_us is not None or not env.has_settled():
             if not env.clock.do_next(longest):
-                return env, population.clients, longest
-        return env, population.clients, env.clock.now + max(_TAIL_US, (env.clock.now - self._first_us) // 20)
+                return env, clients, longest
+        return env, clients, env.clock.now + max(_TAIL_US, (env.clock.now - self._first_us) // 20)
 
 
 class _Population:
-    def __init__(self, env: GroupEnvironment, members: Members, topics: Sequence[str]) -> None:
+    def __init__(self, env: GroupEnvironment, members: Members, topics: Sequence[str], events: Sequence[Event]) -> None:
         self._env, self._members, self._topics = env, members, topics
         env.clients = self.clients = list[Client]()
-
-    def begin(self, *, all_new: bool) -> None:
-        env = self._env
-        for client_id in sort_client_ids(self._members.client_ids):
+        all_new = env.scenario.all_new
+        for client_id in sort_client_ids(members.client_ids):
             age = 0 if all_new else _ROUNDS_US + env.draws(len(self.clients)).below(_ROUNDS_US)
             client = self._add(client_id, None, -age)
             if all_new:
@@ -402,11 +389,9 @@ class _Population:
         for client in () if all_new else self.clients:
             client.own_shares()
             client.check()
-
-    def expect(self, events: Sequence[Event]) -> None:
-        self._env.events_left = len(events)
+        env.events_left = len(events)
         for event in events:
-            self._env.clock.call(event.at_us, self._happen, event)
+            env.clock.call(event.at_us, self._happen, event)
 
     def _add(self, client_id: str, strategy: str | None, created_us: int) -> Client:
         subscribed = self._members.subscribed.get(client_id)
@@ -577,5 +562,5 @@ def change_events(before: Side, after: Side, changes: Changes) -> Iterator[Event
         writes = reads if broker.write_queue_nums is None else broker.write_queue_nums
         yield Event("broker-up", 0, broker.name, read_queues=reads, write_queues=writes)
     for route in before.routes:
-        for count in changes.read_queues:
-            yield Event("route-change", 0, route.topic, broker_name=count.broker_name, read_queues=count.number)
+        for change in changes.read_queues:
+            yield Event("route-change", 0, route.topic, broker_name=change.broker_name, read_queues=change.number)

@@ -147,27 +147,32 @@ class EventLog(Struct, eq=False):
             hold.freezes[-1] = hold.freezes[-1][0], at_us
             self.last_change_us = at_us
 
-    def is_there(self, queue: MessageQueue) -> bool:
-        return queue in self.there and self.there[queue][-1][1]
-
-    def is_served(self, queue: MessageQueue) -> bool:
-        return queue not in self.served or self.served[queue][-1][1]
-
     def exist(self, queues: Iterable[MessageQueue], at_us: int, *, there: bool) -> None:
-        for queue in queues:
-            self.there.setdefault(queue, []).append((at_us, there))
+        _switch(self.there, queues, (at_us, there), before=False)
 
     def serve(self, queues: Iterable[MessageQueue], at_us: int, *, served: bool) -> None:
-        for queue in queues:
-            self.served.setdefault(queue, []).append((at_us, served))
+        _switch(self.served, queues, (at_us, served), before=True)
 
     def say(self, at_us: int, who: str, what: str, text: str, queues: Iterable[MessageQueue] = ()) -> None:
         if self.explain:
             self.steps.append(Step(milliseconds(at_us), who, what, text, tuple(queues)))
 
 
+def _switch(
+    switches: dict[MessageQueue, list[tuple[int, bool]]],
+    queues: Iterable[MessageQueue],
+    to: tuple[int, bool],
+    *,
+    before: bool,  # the state of a queue without an entry
+) -> None:
+    for queue in queues:
+        if to[1] != switches.get(queue, [(0, before)])[-1][1]:
+            switches.setdefault(queue, []).append(to)
+
+
 Span = tuple[int, int]  # from when to when, in microseconds
 _Stretch = tuple[int, int, OwnerState, tuple[str, ...]]
+StartOf = Callable[[MessageQueue, bool], StartOffset]
 
 
 def timelines(
@@ -177,10 +182,21 @@ def timelines(
     holds: dict[MessageQueue, list[Hold]] = {}
     for hold in log.holds:
         holds.setdefault(hold.queue, []).append(hold)
-    starts, found = _Starts(scenario, states, routes), []
+    is_new, found = new_queues(routes), []
+
+    def start(queue: MessageQueue, is_stored: bool) -> StartOffset:
+        """The start offset of a new owner; `is_stored`: an earlier owner in the simulation has stored an offset."""
+        state = states.get(queue)
+        new = state is None and is_new(queue)
+        if is_stored and scenario.broadcasting:
+            return StartOffset("stored", None, "what its own offset file has")
+        if is_stored and new:
+            return StartOffset("stored", None, "what an owner before it has stored")
+        return start_of(state, scenario.consume_from, topic=queue.topic, is_new=new, own_file=scenario.broadcasting)
+
     for queue in sort_queues(log.there.keys() | holds.keys()):
         notes = _Notes(queue, holds.get(queue, ()), log.there.get(queue, ()), log.served.get(queue, ()), end_us)
-        found.append(_timeline(notes, scenario, starts))
+        found.append(_timeline(notes, scenario, start))
     return tuple(found)
 
 
@@ -192,13 +208,8 @@ class _Notes(Struct, frozen=True, eq=False):
     end_us: int
 
     def existence(self) -> Iterator[Span]:
-        begin: int | None = None
-        for at, there in (*self.there, (self.end_us, False)):
-            if there and begin is None:
-                begin = at
-            elif not there and begin is not None:
-                yield begin, at
-                begin = None
+        times = [at for at, _ in self.there] + [self.end_us]
+        return zip(times[::2], times[1::2], strict=False)
 
     def by_consumer(self) -> Iterator[_Notes]:
         """With BROADCASTING, no consumer takes over a queue, and each keeps its offsets in its own file."""
@@ -209,22 +220,7 @@ class _Notes(Struct, frozen=True, eq=False):
             yield replace(self, holds=holds)
 
 
-class _Starts:
-    def __init__(self, scenario: GroupScenario, states: States, routes: Sequence[TopicRouteData]) -> None:
-        self._scenario, self._states, self._is_new = scenario, states, new_queues(routes)
-
-    def of(self, queue: MessageQueue, *, stored_since: bool) -> StartOffset:
-        """The start offset of a new owner; `stored_since`: an earlier owner in the simulation has stored an offset."""
-        state, scenario = self._states.get(queue), self._scenario
-        new = state is None and self._is_new(queue)
-        if stored_since and scenario.broadcasting:
-            return StartOffset("stored", None, "what its own offset file has")
-        if stored_since and new:
-            return StartOffset("stored", None, "what an owner before it has stored")
-        return start_of(state, scenario.consume_from, topic=queue.topic, is_new=new, own_file=scenario.broadcasting)
-
-
-def _timeline(notes: _Notes, scenario: GroupScenario, starts: _Starts) -> QueueTimeline:
+def _timeline(notes: _Notes, scenario: GroupScenario, start_of_owner: StartOf) -> QueueTimeline:
     stretches = _stretches(notes)
     lengths: dict[str, float] = {}
     for kind, state in BAD_STATES.items():
@@ -238,7 +234,7 @@ def _timeline(notes: _Notes, scenario: GroupScenario, starts: _Starts) -> QueueT
     for part in notes.by_consumer() if scenario.broadcasting else (notes,):
         own = list(_waits(part, separately=scenario.broadcasting))
         waits += own
-        takeovers += _takeovers(part, scenario, starts, own)
+        takeovers += _takeovers(part, scenario, start_of_owner, own)
     takeovers.sort(key=lambda takeover: takeover.at_ms)
     return QueueTimeline(
         topic=notes.queue.topic,
@@ -325,11 +321,13 @@ def _between(reads: Iterable[Span], span: Span, end_us: int) -> Iterator[Span]:
         yield at, last
 
 
-def _takeovers(notes: _Notes, scenario: GroupScenario, starts: _Starts, waits: Sequence[Span]) -> Iterator[Takeover]:
+def _takeovers(
+    notes: _Notes, scenario: GroupScenario, start_of_owner: StartOf, waits: Sequence[Span]
+) -> Iterator[Takeover]:
     ends = {end: end - begin for begin, end in waits}
     earlier, rate = _Earlier(scenario.latency_us // 2, notes.end_us), scenario.rates.get(notes.queue)
     for hold in notes.holds:
-        stored, stored_since, read_until = earlier.position(hold.from_us), earlier.persisted, earlier.read_until
+        stored, is_stored, read_until = earlier.position(hold.from_us), earlier.persisted, earlier.read_until
         earlier.add(hold, stored)
         if hold.from_us < 0:
             continue
@@ -337,7 +335,7 @@ def _takeovers(notes: _Notes, scenario: GroupScenario, starts: _Starts, waits: S
         if not scenario.broadcasting and stored is not None and read_until is not None and own_end is not None:
             again_us = max(min(read_until, own_end) - stored, 0) + scenario.consume_us
         first = next((begin for begin, _ in hold.reads(notes.end_us)), None)
-        start = starts.of(notes.queue, stored_since=stored_since)
+        start = start_of_owner(notes.queue, is_stored)
         yield Takeover(
             *(notes.queue.topic, notes.queue.broker_name, notes.queue.queue_id),
             client_id=hold.client_id,

@@ -140,12 +140,9 @@ def compared(
     )
 
 
-Aligned = Literal["event-at", "left", "first-change"]
-
-
 def _aligned(
     recording: result.Recording, expected: Expected
-) -> tuple[Aligned | None, result.Between | None, tuple[float, float]]:
+) -> tuple[result.AlignedBy | None, result.Between | None, tuple[float, float]]:
     """The event that aligns the times: its kind, its time in the recording, and its time in the simulation."""
     if expected.kind == "plan":
         return None, None, (0, 0)
