@@ -522,7 +522,13 @@ def overlaps(rollout: RolloutModel, routes: Sequence[TopicRouteData], *, orderly
     """
     if rollout.becomes:
         return _by_assigning(rollout, routes, orderly)
-    number, kinds = len(rollout.client_ids), handovers(rollout, routes)
+    bit = {client_id: 1 << index for index, client_id in enumerate(rollout.client_ids)}
+    before, after = (_owners(routes, rollout.members_when(stage)) for stage in (0, rollout.all_changed))
+    kinds: Counter[Handover] = Counter()  # → number of queues
+    for queue in before:
+        was, becomes = set(before[queue]), set(after[queue])
+        losers, gainers = (sum(bit[client_id] for client_id in some) for some in (was - becomes, becomes - was))
+        kinds[Handover(len(was & becomes), losers, gainers)] += 1
     unmoved = ((kind.kept, count) for kind, count in kinds.items() if not kind.losers | kind.gainers)
     anyway = sum(count for owners, count in unmoved if _is_bad(owners, orderly))
     handed = sum(count for kind, count in kinds.items() if not kind.kept and kind.losers and kind.gainers)
@@ -532,21 +538,9 @@ def overlaps(rollout: RolloutModel, routes: Sequence[TopicRouteData], *, orderly
         several = 0 if orderly else sum(count for owned, count in owners if owned > 1)
         return several, sum(count for owned, count in owners if not owned)
 
-    bound = anyway * (number - 1) + (0 if orderly else handed)
+    bound = anyway * (len(bit) - 1) + (0 if orderly else handed)
     costs = _costs(kinds, orderly)
     return Overlaps(rollout.client_ids, counts, costs, work=len(kinds), anyway=anyway, bound=bound)
-
-
-def handovers(rollout: RolloutModel, routes: Sequence[TopicRouteData]) -> Mapping[Handover, int]:
-    """Kind of owner change if IDs stay → number of queues (raises DataError if a client throws)."""
-    bit = {client_id: 1 << index for index, client_id in enumerate(rollout.client_ids)}
-    before, after = (_owners(routes, rollout.members_when(stage)) for stage in (0, rollout.all_changed))
-    kinds: Counter[Handover] = Counter()
-    for queue in before:
-        was, becomes = set(before[queue]), set(after[queue])
-        losers, gainers = (sum(bit[client_id] for client_id in some) for some in (was - becomes, becomes - was))
-        kinds[Handover(len(was & becomes), losers, gainers)] += 1
-    return kinds
 
 
 def _costs(kinds: Mapping[Handover, int], orderly: bool) -> Costs | None:

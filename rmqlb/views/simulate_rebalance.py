@@ -425,32 +425,20 @@ def _facts_of_all(
     elif s.topics:
         verdict.append(f"producers of {counted(s.topics, 'topic')} lose no message")
     yield f"{_event_texts(event for each in groups for event in each.events)}: {'; '.join(verdict)}"
-    yield f"  consumers: {BETWEEN.join((*_longest(s, s.queues), *waits, *_all_consumers(s)))}"
+    redelivered = "redelivered: unknown (add --rate for a message count)"
+    if s.redelivered is not None:
+        redelivered = f"at most {messages(s.redelivered)} redelivered"
+    converged = "not all groups converge" if s.convergence_ms is None else "no queue gets a new owner"
+    if s.convergence_ms:
+        converged = f"converged {about(s.convergence_ms)} after the first event"
+    yield f"  consumers: {BETWEEN.join((*_longest(s, s.queues), *waits, redelivered, converged))}"
     if producers:
-        yield f"  producers: {BETWEEN.join(_all_producers(s, producers))}"
-
-
-def _all_consumers(s: SimulationsSummary) -> Iterator[str]:
-    if s.redelivered is None:
-        yield "redelivered: unknown (add --rate for a message count)"
-    else:
-        yield f"at most {messages(s.redelivered)} redelivered"
-    if s.convergence_ms is None:
-        yield "not all groups converge"
-    else:
-        after = f"converged {about(s.convergence_ms)} after the first event"
-        yield after if s.convergence_ms else "no queue gets a new owner"
-
-
-def _all_producers(s: SimulationsSummary, producers: Sequence[SendResult]) -> Iterator[str]:
-    if s.retried:
         last = max((each for each in map(last_failed_ms, producers) if each is not None), default=None)
         until = "" if last is None else f", the last at {about(last)}"
-        yield some_messages(s.retried, s.messages, "retried") + until
-    else:
-        yield f"none of {messages(s.messages)} retried"
-    if s.longest_send_ms is not None:
-        yield f"longest send {about(s.longest_send_ms)}"
+        retried = some_messages(s.retried, s.messages, "retried") + until
+        sent = [retried if s.retried else f"none of {messages(s.messages)} retried"]
+        sent += [] if s.longest_send_ms is None else [f"longest send {about(s.longest_send_ms)}"]
+        yield f"  producers: {BETWEEN.join(sent)}"
 
 
 def _overview(groups: Sequence[RebalanceResult]) -> Section:

@@ -32,47 +32,40 @@ class Schedule(Struct, frozen=True):
         return left if self.at_ms is None else min(left, (self.at_ms - time.time() * 1000) / 1000)
 
 
-class GroupRecorder:
+class GroupRecorder(Struct):
     """One recording of a group, of all its topics or these; an error of the first sample is raised."""
 
-    def __init__(
-        self,
-        reader: Reader,
-        group: str,
-        topics: tuple[str, ...],
-        settings: Settings,
-        schedule: Schedule,
-        terminal: Terminal,
-    ) -> None:
-        self._reader, self.group, self._topics, self._settings = reader, group, topics, settings
-        self._schedule, self._terminal = schedule, terminal
-        self._follower = Follower(group, round(schedule.every_s * 1000))
-        self._wanted = Wanted(topics or None, group)
-        # consumer → until when, by the monotonic clock, it gets no request, and the length of that rest in seconds
-        self._rest: dict[str, tuple[float, float]] = {}
+    reader: Reader
+    group: str
+    topics: tuple[str, ...]
+    settings: Settings
+    schedule: Schedule
+    terminal: Terminal
+    # consumer → until when, by the monotonic clock, it gets no request, and the length of that rest in seconds
+    rest: dict[str, tuple[float, float]] = {}
 
     def run(self, event_at_ms: int | None) -> tuple[Recording, ClusterSnapshot, tuple[Finding, ...]]:
         """Take samples until the recording ends: the recording, the first snapshot, and the findings on it."""
-        terminal = self._terminal
+        terminal, follower = self.terminal, Follower(self.group, round(self.schedule.every_s * 1000))
         with heeding_an_end():
             began, asked_at = time.monotonic(), _now_ms()
-            first = self._reader.fetch(self._wanted)
+            first = self.reader.fetch(Wanted(self.topics or None, self.group))
             answered_at = _now_ms(up=True)
             group = Group(first, self.group, given=Given(assume=None), gaps=gaps(first))
             group.must_share()
             findings = planning_findings(group)
-            sample = sample_of(first, self.group, asked_at, answered_at, self._topics, self._settings)
-            self._write(self._follower.add(sample))
-            self._reader = self._reader.hurried(2 * self._schedule.every_s)
+            sample = sample_of(first, self.group, asked_at, answered_at, self.topics, self.settings)
+            self._write(follower.add(sample))
+            self.reader = self.reader.hurried(2 * self.schedule.every_s)
             with terminal.progress(verb="recording", beside_rows=terminal.format == "jsonl") as progress:
                 terminal.repeating = True
-                ended = self._follow(began, progress)
-        recording = self._follower.recording(ended, event_at_ms)
-        self._write([self._follower.ended(ended, recording.converged_by)])
+                ended = self._follow(follower, began, progress)
+        recording = follower.recording(ended, event_at_ms)
+        self._write([follower.ended(ended, recording.converged_by)])
         return recording, replace(first, unread=()), findings
 
-    def _follow(self, began: float, progress: Progress) -> Ended:
-        follower, schedule, look_began = self._follower, self._schedule, began
+    def _follow(self, follower: Follower, began: float, progress: Progress) -> Ended:
+        schedule, look_began = self.schedule, began
         try:
             while True:
                 if schedule.until_converged and follower.has_changed and follower.converged():
@@ -82,7 +75,7 @@ class GroupRecorder:
                 if left < wait:
                     wait_for_next(max(left, 0))
                     if left >= LEAST_S:
-                        self._look()
+                        self._write(follower.add(self._look()))
                     return "time"
                 changed = follower.changed_queues
                 news = f"{counted(changed, 'queue')} changed owners" if changed else "no change"
@@ -90,21 +83,20 @@ class GroupRecorder:
                 progress(f"{so_far}, at most {duration(round(left) * 1000)} left", 0, 0)
                 wait_for_next(wait)
                 look_began = time.monotonic()
-                self._look()
+                self._write(follower.add(self._look()))
         except KeyboardInterrupt:
             return "interrupted"
 
-    def _look(self) -> None:
+    def _look(self) -> GroupSample:
         asked_at = _now_ms()
-        resting = frozenset(each for each, (until, _) in self._rest.items() if time.monotonic() < until)
+        resting = frozenset(each for each, (until, _) in self.rest.items() if time.monotonic() < until)
         try:
-            snapshot = self._reader.fetch(replace(self._wanted, unasked=resting))
+            snapshot = self.reader.fetch(Wanted(self.topics or None, self.group, unasked=resting))
             self._let_rest(snapshot.unread, resting)
             answered_at = max(_now_ms(up=True), asked_at)
-            sample = sample_of(snapshot, self.group, asked_at, answered_at, self._topics, self._settings)
+            return sample_of(snapshot, self.group, asked_at, answered_at, self.topics, self.settings)
         except (DataError, EndpointError) as error:
-            sample = GroupSample(asked_at, max(_now_ms(up=True), asked_at), failed=error.message)
-        self._write(self._follower.add(sample))
+            return GroupSample(asked_at, max(_now_ms(up=True), asked_at), failed=error.message)
 
     def _let_rest(self, unread: Sequence[Unread], resting: frozenset[str]) -> None:
         """Send ever fewer requests to a consumer that does not answer.
@@ -113,17 +105,17 @@ class GroupRecorder:
         its brokers need.
         """
         silent = {part.detail or "" for part in unread if part.kind == "member" and part.no_answer}
-        before = self._rest
-        self._rest = {each: rest for each, rest in before.items() if each in resting}
+        before = self.rest
+        self.rest = {each: rest for each, rest in before.items() if each in resting}
         for each in silent:
             wait_s = min(2 * before[each][1], MOST_REST_S) if each in before else FIRST_REST_S
-            self._rest[each] = time.monotonic() + wait_s, wait_s
+            self.rest[each] = time.monotonic() + wait_s, wait_s
 
     def _write(self, lines: list[RecordLine]) -> None:
-        if self._terminal.format == "jsonl" and lines:
+        if self.terminal.format == "jsonl" and lines:
             from rmqlb.views.formats.machine import as_json_lines
 
-            self._terminal.write(as_json_lines(lines))
+            self.terminal.write(as_json_lines(lines))
             sys.stdout.flush()
 
 

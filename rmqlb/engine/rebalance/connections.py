@@ -15,7 +15,7 @@ class Connections(Channel):
 
     def __init__(self, client_id: str, env: GroupEnvironment, number: int) -> None:
         self.client_id, self.env, self.draws = client_id, env, env.draws(number)
-        self.profile, self.clocks = env.profile_of(client_id)
+        self.profile = env.profile_of(client_id)
         self.views: dict[str, TopicView] = {}  # topic → the route that it knows
         self.connected: dict[Broker, None] = {}
         self.beating = False  # a heartbeat is under way (`lockHeartbeat`)
@@ -33,7 +33,8 @@ class Connections(Channel):
         """The brokers of its routes (`brokerAddrTable`)."""
         if self._addresses is None:
             names = dict.fromkeys(name for view in self.views.values() for name in view.brokers)
-            self._addresses = dict.fromkeys(self.env.addresses({name: self._ids[name] for name in names}))
+            brokers = (broker for name in names for broker in self.env.processes(name, self._ids[name]))
+            self._addresses = dict.fromkeys(brokers)
         return self._addresses.keys()
 
     def learn(self, view: TopicView) -> list[str]:
@@ -45,8 +46,8 @@ class Connections(Channel):
         return changed
 
     def stores_offsets(self, name: str) -> Broker | None:
-        """The process that serves the offsets of a broker's queues; None without an address."""
-        return self.env.first_of(name, self._ids.get(name))
+        """`findBrokerAddressInSubscribe`: the known process with the lowest ID, or any of an unknown broker."""
+        return next(iter(self.env.processes(name, self._ids.get(name))), None)
 
     def pulled_from(self, name: str) -> Broker | None:
         """The process to pull from; only a master where queues need its lock."""
@@ -83,10 +84,16 @@ class Connections(Channel):
         return True
 
     def member_ids(self, view: TopicView) -> Generator[int, None, tuple[Broker | None, MemberList | None]]:
-        """`MQClientInstance.findConsumerIdList`: a random broker of the route and its list, None without an answer."""
+        """`MQClientInstance.findConsumerIdList`: a random broker of the route and its list, None without an answer.
+
+        Its master is asked, up or not, or any slave of a route without a master (`BrokerData.selectBrokerAddr`).
+        """
         name = view.brokers[self.draws.below(len(view.brokers))]
-        broker = self.env.any_of(name, view.addresses[name], self.draws)
-        if broker is None or not (yield from self.request(broker)):
+        brokers = self.env.processes(name, view.addresses[name])
+        if not brokers:
+            return None, None
+        broker = brokers[0] if brokers[0].broker_id == MASTER_ID else brokers[self.draws.below(len(brokers))]
+        if not (yield from self.request(broker)):
             return broker, None
         members = broker.members
         yield self.answer()

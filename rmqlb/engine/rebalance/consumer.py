@@ -74,7 +74,7 @@ class Client(Connections):
         self._do(self._begin())
 
     def have_run(self) -> None:
-        clocks = self.clocks
+        clocks = self.profile.clocks
         for topic in self.topics:
             if topic in self.env.name_server.views:
                 self._learn(self.env.name_server.views[topic])
@@ -183,8 +183,9 @@ class Client(Connections):
 
     def persisted_before(self, at_us: int) -> int | None:
         """When its timer last stored all offsets (`MQClientInstance.persistAllConsumerOffset`)."""
-        first = self.created_us + self.clocks.first_persist_us
-        return None if first > at_us else last_tick(first, self.clocks.persist_us, at_us)
+        clocks = self.profile.clocks
+        first = self.created_us + clocks.first_persist_us
+        return None if first > at_us else last_tick(first, clocks.persist_us, at_us)
 
     def hold(self, queue: MessageQueue, from_us: int) -> Hold:
         return Hold(queue, self.client_id, from_us, self.persisted_before, self._committed_before)
@@ -225,8 +226,8 @@ class Client(Connections):
 
     def _run_timers(self) -> None:
         """`MQClientInstance.startScheduledTask` and the loop; the timers of a client that has run are in the middle."""
-        env, clocks, profile, born = self.env, self.clocks, self.profile, self.created_us
-        begin = env.clock.now
+        env, profile, born = self.env, self.profile, self.created_us
+        begin, clocks = env.clock.now, profile.clocks
         if not profile.ticks:
             self._bell.belongs_to(self._do(self._loop()))
         timers: list[tuple[Callable[[], Generator[int, None, object]], int, int]] = [
@@ -244,11 +245,11 @@ class Client(Connections):
             self._do(self._every(work, every), first_tick(born + first, every, begin) - begin)
 
     def last_lock_tick(self) -> int:
-        return last_tick(self.created_us + self.clocks.first_lock_us, self.clocks.lock_renewal_us, 0)
+        return last_tick(self.created_us + self.profile.clocks.first_lock_us, self.profile.clocks.lock_renewal_us, 0)
 
     def _loop(self) -> Steps:
         """`RebalanceService.run`."""
-        clock, timers, profile = self.env.clock, self.clocks, self.profile
+        clock, timers, profile = self.env.clock, self.profile.clocks, self.profile
         wait = max(self._last_us + timers.rebalance_wait_us - clock.now, 0)
         while True:
             yield from self._bell.wait(wait)
@@ -311,7 +312,7 @@ class Client(Connections):
         tried = yield from self.heartbeats()
         if self.profile.ticks and self.profile.first_tick_us is None:
             yield from self._rebalance_in_turn()
-            every = self.clocks.rebalance_wait_us
+            every = self.profile.clocks.rebalance_wait_us
             self._do(self._every(self._rebalance_in_turn, every), every)
         elif tried or not self.profile.min_interval:
             self.rebalance_immediately()

@@ -17,7 +17,7 @@ from rmqlb.engine.allocate.rules import JAVA
 from rmqlb.engine.assignment.assign import Members
 from rmqlb.engine.kernel import Clock, Draws, Steps, stream_key, stream_named
 from rmqlb.engine.plan.changes import Changes, NewBroker, QueueCount, change_route
-from rmqlb.engine.rebalance.profile import SDK_PROFILES, Clocks, ConsumerProfile, consumer_profile_of, java_clocks
+from rmqlb.engine.rebalance.profile import SDK_PROFILES, ConsumerProfile, consumer_profile_of, java_clocks
 from rmqlb.engine.rebalance.timelines import EventLog
 from rmqlb.errors import AllocationError
 from rmqlb.model.group_scenario import Event, GroupScenario
@@ -295,7 +295,7 @@ class GroupEnvironment:
         self.locks = scenario.orderly and not scenario.broadcasting
         self.broadcasting, self.events_left = scenario.broadcasting, 0
         self._members, self._trial = members, trial
-        self._java = consumer_profile_of(scenario.client_version), java_clocks(self.timers)
+        self._java = replace(consumer_profile_of(scenario.client_version), clocks=java_clocks(self.timers))
         self._server_draws = self.draws(_SERVERS)
         self._scan_us = self._server_draws.below(self.timers.nameserver_scan_us)
         self._brokers: dict[str, list[Broker]] = {}
@@ -313,9 +313,8 @@ class GroupEnvironment:
     def draws(self, number: int) -> Draws:
         return Draws(stream_key(self.scenario.seed, self._trial, number))
 
-    def profile_of(self, client_id: str) -> tuple[ConsumerProfile, Clocks]:
-        profile = SDK_PROFILES.get(self._members.sdk_for(client_id).name)
-        return self._java if profile is None or profile.clocks is None else (profile, profile.clocks)
+    def profile_of(self, client_id: str) -> ConsumerProfile:
+        return SDK_PROFILES.get(self._members.sdk_for(client_id).name, self._java)
 
     def one_way(self, draws: Draws) -> int:
         """The time of one message: half the latency on average."""
@@ -326,11 +325,9 @@ class GroupEnvironment:
     def say(self, who: str, what: str, text: str, queues: Iterable[MessageQueue] = ()) -> None:
         self.log.say(self.clock.now, who, what, text, queues)
 
-    def addresses(self, known: Mapping[str, Collection[int]]) -> tuple[Broker, ...]:
-        """The processes with these IDs, masters first for each broker (`brokerAddrTable`)."""
-        return tuple(
-            broker for name, ids in known.items() for broker in self._brokers.get(name, ()) if broker.broker_id in ids
-        )
+    def processes(self, name: str, ids: Collection[int] | None = None) -> list[Broker]:
+        """A broker's processes, up or not, by their IDs, so the master first; with `ids` only these."""
+        return [each for each in self._brokers.get(name, ()) if ids is None or each.broker_id in ids]
 
     def broker_name(self, queue: MessageQueue) -> str:
         """`MQClientInstance.getBrokerNameFromMessageQueue`: of a static topic's queue the real broker."""
@@ -338,20 +335,8 @@ class GroupEnvironment:
 
     def master(self, queue: MessageQueue) -> Broker | None:
         """The process with ID 0 of a queue's broker, up or not; None if the route has none."""
-        brokers = self._brokers.get(self.broker_name(queue))
+        brokers = self.processes(self.broker_name(queue))
         return brokers[0] if brokers and brokers[0].broker_id == MASTER_ID else None
-
-    def any_of(self, name: str, ids: Collection[int], draws: Draws) -> Broker | None:
-        """`BrokerData.selectBrokerAddr`: the master, up or not, otherwise any of the slaves with these IDs."""
-        brokers = self.addresses({name: ids})
-        if not brokers:
-            return None
-        return brokers[0] if brokers[0].broker_id == MASTER_ID else brokers[draws.below(len(brokers))]
-
-    def first_of(self, name: str, ids: Collection[int] | None) -> Broker | None:
-        """`findBrokerAddressInSubscribe`, for pulls and offsets: the lowest ID; of all processes if `ids` is None."""
-        brokers = self._brokers.get(name, ()) if ids is None else self.addresses({name: ids})
-        return brokers[0] if brokers else None
 
     def bring_up(self, event: Event) -> None:
         """A broker is back or new, with empty memory; the NameServers know it at once."""

@@ -63,7 +63,7 @@ class ConsumerProfile(Struct, frozen=True):
     empty_ends_early: bool = False  # no queues, no consumer query (5.5.0, CLUSTERING); otherwise the strategy throws
 
     # The rest is the same in all Java versions, and differs in other libraries.
-    clocks: Clocks | None = None  # constants of the library; None where they can be set, as Java's can.
+    clocks: Clocks = Clocks()  # Java's can be set, others are constants of the library
     # a timer rebalances at fixed times, and each notice rebalances once, one after the other; otherwise notices wake up
     # a loop, which then waits again
     ticks: bool = False
@@ -108,7 +108,7 @@ SDK_PROFILES: Mapping[str, ConsumerProfile] = {
     # constants are those of 2.0.0.
     # `findConsumerList` looks at no code, and strategies give nothing without consumers (`error_is_nobody`).
     "go": replace(
-        _OTHER, since=(2, 0, 0), name="Go 2.1.2", clocks=Clocks(), ticks=True, first_tick_us=20 * SECOND_US,
+        _OTHER, since=(2, 0, 0), name="Go 2.1.2", ticks=True, first_tick_us=20 * SECOND_US,
         error_is_nobody=True, unregisters=False, unlocks=False, pull_retry_us=3 * SECOND_US,
     ),
     # `MQClientFactory.cpp` (startScheduledTask, rebalanceImmediately, consumer_timerOperation), `Rebalance.cpp`
