@@ -4,8 +4,8 @@ from rmqlb.model import recording as model
 from rmqlb.model.result import ERROR, WARNING, annotated_figures, counted, named, of_all
 from rmqlb.views.columns import NOT_THERE, QUEUE_COLUMNS, Cell, Column, columns_from, columns_of, rows_of
 from rmqlb.views.numbers import about, duration, moment
-from rmqlb.views.report import BETWEEN, Report, Section, first_places, labels, section_of, worst
-from rmqlb.views.timeline import SYMBOLS, letter_styles, symbols, timeline_section
+from rmqlb.views.report import BETWEEN, Report, Section, first_places, section_of, worst
+from rmqlb.views.timeline import consumer_labels, letter_styles, symbols, timeline_section
 
 _MOST_ROWS = 40
 _OUTCOMES = {outcome: outcome.replace("-", " ") for outcome in model.OUTCOMES}
@@ -19,13 +19,12 @@ _ENDED = {"converged": "", "time": "", "interrupted": "interrupted, "}
 
 
 def recording_report(recording: model.Recording) -> Report:
-    compared, changes, ids = recording.comparison, _changes(recording), recording.client_ids
+    compared, changes, names = recording.comparison, _changes(recording), consumer_labels(recording.client_ids)
     differences, comparison = (None, None) if compared is None else _comparison(compared)
     first = () if differences is None or not differences.rows else (differences,)
     consumers, queues = _consumers(recording.consumers), (_queues(recording.queues), _intervals(recording.queues))
     last = (*(() if comparison is None else (comparison,)), _summary(recording.figures))
     sections = (*first, timeline_section(recording), consumers, changes, *queues, *last)
-    names = symbols(ids) if len(ids) <= len(SYMBOLS) else labels(ids)
     tables = (changes, *(section for section in sections if section is not changes))
     facts, grave, closing = _facts(recording), _gravity(recording), _settings(recording)
     return Report("rmqlb/record", recording, facts, sections, names, tables=tables, grave=grave, closing=closing)

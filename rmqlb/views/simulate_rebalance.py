@@ -6,7 +6,8 @@ The first line is the verdict, problems first; bounds are called bounds, and unk
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
-from operator import attrgetter
+from operator import attrgetter, itemgetter
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -21,9 +22,9 @@ from rmqlb.views.columns import NOT_THERE, QUEUE_COLUMNS, Cell, Column, columns_
 from rmqlb.views.lag import lag_section, lag_text, rate_source
 from rmqlb.views.numbers import about, duration, moment, number
 from rmqlb.views.of_groups import of_groups, rank
-from rmqlb.views.report import BETWEEN, Audience, Report, Section, first_places, labels, section_of, worst
+from rmqlb.views.report import BETWEEN, Audience, Report, Section, first_places, section_of, worst
 from rmqlb.views.simulate_send import last_failed_ms, send_gravity, some_messages
-from rmqlb.views.timeline import SYMBOLS, event_marks, letter_styles, symbols, timeline_section
+from rmqlb.views.timeline import consumer_labels, event_marks, letter_styles, symbols, timeline_section
 
 _MOST_IN_LEAD = 2  # events that the first line names
 _MOST_WINDOWS, _MOST_EVENTS, _MOST_CONSUMERS, _MOST_QUEUES, _MOST_STEPS, _MOST_PRODUCERS = 30, 20, 40, 40, 200, 20
@@ -71,12 +72,6 @@ def group_report(found: RebalanceResult) -> Report:
     )
     facts, names, closing = group_facts(found), consumer_labels(found.client_ids), (_rules(found), *_settings(found))
     return Report("rmqlb/simulate-rebalance", found, facts, sections, names, grave=found.gravity, closing=closing)
-
-
-def consumer_labels(client_ids: Sequence[str]) -> dict[str, str]:
-    """Client ID → its name in a narrow table: its letter in the picture, or a number if letters are too few."""
-    ids = list(dict.fromkeys(client_ids))
-    return symbols(ids) if len(ids) <= len(SYMBOLS) else labels(ids)
 
 
 def group_facts(found: RebalanceResult) -> tuple[str, ...]:
@@ -225,48 +220,36 @@ def _lags(found: model.LagOverTime) -> Section:
     return section_of("lag", "lag by queue", (*QUEUE_COLUMNS, *columns), found.queues, heads=3, brief=brief)
 
 
-class Window(model.OfQueue, frozen=True):
-    """A span of time in which a queue is unassigned, has duplicate owners, or is in an outage."""
-
-    state: model.OwnerState
-    from_ms: float
-    to_ms: float
-    owners: tuple[str, ...]  # all owners of the queue within the span, sorted
-    owners_before: Cell
-    owners_after: Cell
-
-
-def _windows_of(one: model.QueueTimeline, bad: tuple[str, ...]) -> Iterator[Window]:
-    stretches = [tuple(stretch) for _, stretch in groupby(one.intervals, key=attrgetter("state"))]
-    for before, stretch, after in zip(((), *stretches), stretches, (*stretches[1:], ()), strict=False):
-        first, last = stretch[0], stretch[-1]
-        if first.state in bad:
-            every = sort_client_ids({owner for interval in stretch for owner in interval.owners})
-            owners = tuple(every) if len(stretch) > 1 else first.owners
-            around = _owners(next(reversed(before), None)), _owners(next(iter(after), None))
-            queue = one.topic, one.broker_name, one.queue_id
-            yield Window(*queue, first.state, first.from_ms, last.to_ms, owners, *around)
-
-
 def _windows(found: RebalanceResult) -> Section:
+    """The spans of time in which a queue is unassigned, has duplicate owners, or is in an outage."""
     bad = ("unassigned", "outage") if found.broadcasting else ("unassigned", "outage", "duplicate-owners")
-    windows = sorted((each for one in found.queues for each in _windows_of(one, bad)), key=attrgetter("from_ms"))
+    rows: list[tuple[Any, ...]] = []
+    for one in found.queues:
+        stretches = [tuple(stretch) for _, stretch in groupby(one.intervals, key=attrgetter("state"))]
+        for before, stretch, after in zip(((), *stretches), stretches, (*stretches[1:], ()), strict=False):
+            first, last = stretch[0], stretch[-1]
+            if first.state in bad:
+                every = sort_client_ids({owner for interval in stretch for owner in interval.owners})
+                meanwhile = tuple(every) if len(stretch) > 1 else first.owners
+                times = first.from_ms, last.to_ms, _length(first.from_ms, last.to_ms)
+                around = _owners(next(reversed(before), None)), meanwhile, _owners(next(iter(after), None))
+                rows.append((one.topic, one.broker_name, one.queue_id, first.state, *times, *around))
+    rows.sort(key=itemgetter(4))
     with_outage = bool(found.figures.queues_with_outage)
     columns = (
         *QUEUE_COLUMNS,
         Column("owners", "state", shown=with_outage),
-        *columns_from("fromMs=from toMs/hidden", "ms"),
-        Column("for", "lengthMs", "ms", of=_length),
+        *columns_from("fromMs=from toMs/hidden lengthMs=for", "ms"),
         *columns_from("ownersBefore=before owners=meanwhile ownersAfter=after", "clients"),
     )
-    brief = worst([_length(window) for window in windows], _MOST_WINDOWS)
+    brief = worst([row[6] for row in rows], _MOST_WINDOWS)
     title = ("gaps" if found.broadcasting else "gaps, overlaps") + (", outages" if with_outage else "")
     longest = f"the {_MOST_WINDOWS} longest"
-    return section_of("windows", title, columns, windows, heads=3, brief=brief, chosen=longest, audience="scripts")
+    return Section("windows", title, columns, tuple(rows), heads=3, brief=brief, chosen=longest, audience="scripts")
 
 
-def _length(span: model.Interval | Window) -> float:
-    length = round((span.to_ms - span.from_ms) * 1000)
+def _length(from_ms: float, to_ms: float) -> float:
+    length = round((to_ms - from_ms) * 1000)
     return length // 1000 if length % 1000 == 0 else length / 1000
 
 
@@ -313,7 +296,7 @@ def _takeovers(found: RebalanceResult) -> Section:
 def _intervals(found: RebalanceResult) -> Section:
     columns = (
         *columns_of(model.Interval, "fromMs=from toMs=to"),
-        Column("for", "lengthMs", "ms", of=_length),
+        Column("for", "lengthMs", "ms", of=lambda each: _length(each.from_ms, each.to_ms)),
         *columns_from("state owners:clients"),
     )
     lines = ((one, row) for one in found.queues for row in rows_of(columns, one.intervals))

@@ -12,14 +12,14 @@ from string import ascii_letters, digits
 from msgspec import Struct
 
 from rmqlb.model.group_scenario import Event
-from rmqlb.model.message_queue import span
+from rmqlb.model.message_queue import MessageQueue, span
 from rmqlb.model.recording import KnownState, QueueRecording, RecordedInterval, Recording
 from rmqlb.model.result import milliseconds
 from rmqlb.model.simulate_rebalance import Interval, QueueTimeline, RebalanceResult, SimulatedEvent
 from rmqlb.views.columns import QUEUE_COLUMNS, Cell, Column, PaintedText
 from rmqlb.views.formats.palette import OUTAGE, overlap_style, owner_style
 from rmqlb.views.numbers import duration, moment
-from rmqlb.views.report import Section, worst
+from rmqlb.views.report import Section, labels, worst
 
 SYMBOLS = ascii_letters + digits
 _WORSE: tuple[KnownState, ...] = ("one", "unknown", "gone", "outage", "unassigned", "duplicate-owners")
@@ -55,14 +55,6 @@ class Strip(Struct, frozen=True):
     queues: tuple[AnyTimeline, ...]  # of one topic and broker, in order, their IDs without a gap
     slices: tuple[AnyInterval, ...]  # the interval that each slice of the first queue shows; the others are equal
 
-    @property
-    def queue_ids(self) -> str:
-        return span(range(self.queues[0].queue.queue_id, self.queues[-1].queue.queue_id + 1))
-
-    @property
-    def badness(self) -> float:
-        return max(timeline.longest_bad_ms for timeline in self.queues)
-
 
 def symbols(client_ids: Sequence[str]) -> dict[str, str]:
     """Client ID → its letter or digit; after 62 consumers from the first one again.
@@ -71,6 +63,12 @@ def symbols(client_ids: Sequence[str]) -> dict[str, str]:
     {'x@1': 'a', 'y@1': 'b'}
     """
     return {client_id: SYMBOLS[place % len(SYMBOLS)] for place, client_id in enumerate(dict.fromkeys(client_ids))}
+
+
+def consumer_labels(client_ids: Sequence[str]) -> dict[str, str]:
+    """Client ID → its name in a narrow table: its letter in the picture, or a number if letters are too few."""
+    ids = list(dict.fromkeys(client_ids))
+    return symbols(ids) if len(ids) <= len(SYMBOLS) else labels(ids)
 
 
 def character(interval: AnyInterval, letters: Mapping[str, str] | None) -> str:
@@ -131,9 +129,9 @@ def _slices(
 
 
 def _same(strip: Strip, timeline: AnyTimeline, slices: Sequence[AnyInterval]) -> bool:
-    before, queue = strip.queues[-1].queue, timeline.queue
+    last = strip.queues[-1]
     return (
-        (before.topic, before.broker_name, before.queue_id + 1) == (queue.topic, queue.broker_name, queue.queue_id)
+        MessageQueue(last.topic, last.broker_name, last.queue_id + 1) == timeline.queue
         and len(strip.slices) == len(slices)
         and all(a.state == b.state and a.owners == b.owners for a, b in zip(strip.slices, slices, strict=True))
     )
@@ -168,15 +166,16 @@ def timeline_section(report: OverTime, length: int = _LENGTH) -> Section:
     states = {interval.state for strip in drawn for interval in strip.slices}
     meanings = (text for state, text in _LEGEND.items() if state in states)
     legend = ", ".join((_OF_CLUSTERING if letters else _OF_BROADCASTING, *meanings))
-    topics = {timeline.queue.topic for timeline in report.queues}
+    topics = {timeline.topic for timeline in report.queues}
     scales = [("", time_ruler(edges)), *([("events", _marked(report.events, edges))] if report.events else [])]
     rows: list[tuple[Cell, ...]] = [
         (topics.copy().pop() if len(topics) == 1 else "", name, "", _EDGE + shown + _EDGE) for name, shown in scales
     ]
     for strip in drawn:
-        queue = strip.queues[0].queue
-        rows.append((queue.topic, queue.broker_name, strip.queue_ids, _painted(strip, letters)))
-    chosen = worst([strip.badness for strip in drawn], _MOST_ROWS)
+        first, last = strip.queues[0], strip.queues[-1]
+        ids = span(range(first.queue_id, last.queue_id + 1))
+        rows.append((first.topic, first.broker_name, ids, _painted(strip, letters)))
+    chosen = worst([max(each.longest_bad_ms for each in strip.queues) for strip in drawn], _MOST_ROWS)
     brief = None if chosen is None else (*range(len(scales)), *(len(scales) + place for place in chosen))
     fits = len(legend) <= length
     return Section(

@@ -244,9 +244,6 @@ class Client(Connections):
         for work, first, every in timers:
             self._do(self._every(work, every), first_tick(born + first, every, begin) - begin)
 
-    def last_lock_tick(self) -> int:
-        return last_tick(self.created_us + self.profile.clocks.first_lock_us, self.profile.clocks.lock_renewal_us, 0)
-
     def _loop(self) -> Steps:
         """`RebalanceService.run`."""
         clock, timers, profile = self.env.clock, self.profile.clocks, self.profile
@@ -382,7 +379,9 @@ class ProcessQueues:
         return [hold.queue for hold in self._owned()]
 
     def has_had(self, queues: Iterable[MessageQueue], since_us: int) -> None:
-        renewed = self._client.last_lock_tick() if self._env.locks else 0
+        clocks = self._client.profile.clocks
+        first = self._client.created_us + clocks.first_lock_us
+        renewed = last_tick(first, clocks.lock_renewal_us, 0) if self._env.locks else 0
         for queue in queues:
             hold = self._client.hold(queue, since_us)
             hold.renewed_us, hold.reads_from_us = renewed, since_us

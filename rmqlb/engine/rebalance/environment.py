@@ -409,7 +409,7 @@ class GroupEnvironment:
 
     def _agrees(self, broker: Broker) -> bool:
         if not broker.up:
-            return not broker.silent or broker.name not in self.name_server.broker_names
+            return not broker.silent or all(broker.name not in view.brokers for view in self.name_server.views.values())
         callers = [client.client_id for client in self.clients if client.takes_part and broker in client.addresses]
         named = broker.members.client_ids if broker.members else ()
         return len(named) == len(callers) and named == tuple(sort_client_ids(callers))
@@ -455,10 +455,6 @@ class NameServer:
         # The views that clients learn now; a topic without any broker is absent, and clients keep the route they have.
         self.views: dict[str, TopicView] = {}
         self._tell(self._whole)
-
-    @property
-    def broker_names(self) -> set[str]:
-        return {name for view in self.views.values() for name in view.brokers}
 
     def drop(self, broker_name: str, ids: set[int]) -> None:
         self._gone[broker_name] = ids
