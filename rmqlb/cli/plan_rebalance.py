@@ -65,9 +65,8 @@ def _with_timeline(report: "Report", found: "RebalancePlan | PlanOfGroups", opti
     from rmqlb.model.simulate_rebalance import RebalanceResult
     from rmqlb.verbs.parse import texts_of
     from rmqlb.verbs.simulate_rebalance import simulate_rebalance
-    from rmqlb.views.lag import lag_section
     from rmqlb.views.simulate_rebalance import group_facts
-    from rmqlb.views.timeline import consumer_labels, timeline_section
+    from rmqlb.views.timeline import consumer_labels, lag_section, timeline_section
 
     names = texts_of(options.strategy)
     compares = len(names) > 1 or any(name.lower() == "all" for name in names)

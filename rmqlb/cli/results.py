@@ -27,9 +27,7 @@ RESULTS = (
     _result("plan-of-groups", "plan-rebalance", "model.plan.PlanOfGroups"),
     _result("topic-plan", "plan-topic", "model.plan_topic.TopicChangePlan"),
     _result("simulate-rebalance", "simulate-rebalance", "model.simulate_rebalance.RebalanceResult"),
-    _result(
-        "simulate-rebalance-of-groups", "simulate-rebalance", "model.simulate_rebalance_of_groups.RebalanceResults"
-    ),
+    _result("simulate-rebalance-of-groups", "simulate-rebalance", "model.simulate_rebalance.RebalanceResults"),
     _result("plan-rollout", "plan-rollout", "model.plan.Rollout"),
     _result("group-size", "size-group", "model.size_group.GroupSize"),
     _result("group-size-of-groups", "size-group", "model.size_group.SizesOfGroups"),

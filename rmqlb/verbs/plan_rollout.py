@@ -17,7 +17,7 @@ from rmqlb.model.snapshot import suggestion
 from rmqlb.verbs.amounts import count, duration_us
 from rmqlb.verbs.parse import conditions, names_of, texts_of
 from rmqlb.verbs.rebalance_events import NUMBER_AT_ONCE, new_ids_finding
-from rmqlb.verbs.simulated_group import Simulation, SimulationOptions
+from rmqlb.verbs.simulate_rebalance import Simulation, SimulationOptions
 from rmqlb.verbs.source import AnySource, reader
 
 _ALL = "all"

@@ -7,11 +7,11 @@ from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.plan import Move, PlanOfGroups, PopChange, RebalancePlan, Summary
 from rmqlb.model.result import ERROR, WARNING, Severity, all_or_some, are, counted, have, messages, named, of_all
 from rmqlb.views.columns import NOT_THERE, QUEUE_COLUMNS, Cell, Column, Kind, columns_from, columns_of, rows_of
-from rmqlb.views.lag import lag_text, rate_source
 from rmqlb.views.numbers import about
 from rmqlb.views.of_groups import of_groups
 from rmqlb.views.queue_lists import Owners, owner_lines, owner_section, pop_facts, pop_title, severity_of
 from rmqlb.views.report import BETWEEN, Audience, Report, Rows, Section, labels, section_of, worst
+from rmqlb.views.timeline import lag_text, rate_source
 
 _MOST_CONSUMERS = 8
 _MOST_NOTABLE = 1_000_000

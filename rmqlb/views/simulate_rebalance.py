@@ -15,16 +15,23 @@ from rmqlb.model import simulate_rebalance as model
 from rmqlb.model.group_scenario import CONSUME_FROM_LAST_OFFSET, TIMER_NAMES, Timers
 from rmqlb.model.message_queue import sort_client_ids
 from rmqlb.model.result import counted, messages, named, of_all
-from rmqlb.model.simulate_rebalance import GroupFigures, RebalanceResult
-from rmqlb.model.simulate_rebalance_of_groups import RebalanceResults, SimulationsSummary
+from rmqlb.model.simulate_rebalance import GroupFigures, RebalanceResult, RebalanceResults, SimulationsSummary
 from rmqlb.model.simulate_send import SendResult
 from rmqlb.views.columns import NOT_THERE, QUEUE_COLUMNS, Cell, Column, columns_from, columns_of, rows_of
-from rmqlb.views.lag import lag_section, lag_text, rate_source
 from rmqlb.views.numbers import about, duration, moment, number
 from rmqlb.views.of_groups import of_groups, rank
 from rmqlb.views.report import BETWEEN, Audience, Report, Section, first_places, section_of, worst
 from rmqlb.views.simulate_send import last_failed_ms, send_gravity, some_messages
-from rmqlb.views.timeline import consumer_labels, event_marks, letter_styles, symbols, timeline_section
+from rmqlb.views.timeline import (
+    consumer_labels,
+    event_marks,
+    lag_section,
+    lag_text,
+    letter_styles,
+    rate_source,
+    symbols,
+    timeline_section,
+)
 
 _MOST_IN_LEAD = 2  # events that the first line names
 _MOST_WINDOWS, _MOST_EVENTS, _MOST_CONSUMERS, _MOST_QUEUES, _MOST_STEPS, _MOST_PRODUCERS = 30, 20, 40, 40, 200, 20

@@ -6,11 +6,10 @@ from rmqlb.model.message_queue import queue_ranges, runs, span
 from rmqlb.model.result import INFO, WARNING, are, counted
 from rmqlb.model.size_group import AfterLoss, GroupSize, Limit, SizedBacklog, SizeLimits, SizePoint, SizesOfGroups
 from rmqlb.views.columns import Cell, Column, columns_from
-from rmqlb.views.lag import rate_source
 from rmqlb.views.numbers import beyond, duration, number, percent
 from rmqlb.views.of_groups import of_groups
 from rmqlb.views.report import BETWEEN, Report, Section, section_of
-from rmqlb.views.timeline import ruler
+from rmqlb.views.timeline import rate_source, ruler
 
 _MOST_RANGES = 12
 _MOST_POINTS = 12

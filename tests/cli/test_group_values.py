@@ -15,7 +15,7 @@ from rmqlb.model.group_scenario import TIMER_NAMES, Event, Timers
 from rmqlb.model.route import TopicQueueMappingInfo
 from rmqlb.verbs import parse as values
 from rmqlb.verbs import plan_rollout as rollout_values
-from rmqlb.verbs import simulated_group as group_values
+from rmqlb.verbs import simulate_rebalance as group_values
 from rmqlb.verbs.rates import typed_rates
 from rmqlb.verbs.rebalance_events import VERBS, events
 from rmqlb.verbs.strategies import zones

@@ -8,8 +8,7 @@ from msgspec.structs import replace
 from rmqlb.engine.send.scenarios import failures_of, producers_of
 from rmqlb.model.group_scenario import SECOND_US, Event, GroupScenario, Timers
 from rmqlb.model.send_scenario import SendScenario
-from rmqlb.model.simulate_rebalance import RebalanceResult, Step
-from rmqlb.model.simulate_rebalance_of_groups import RebalanceResults
+from rmqlb.model.simulate_rebalance import RebalanceResult, RebalanceResults, Step
 from rmqlb.model.simulate_send import SendResult, printed_part
 from rmqlb.verbs.simulate_rebalance import summary_of
 from rmqlb.views.formats.machine import as_csv, as_json

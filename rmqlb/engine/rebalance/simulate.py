@@ -24,9 +24,8 @@ from rmqlb.engine.plan.changes import Changes
 from rmqlb.engine.plan.rebalance import Side
 from rmqlb.engine.rebalance.consumer import Client
 from rmqlb.engine.rebalance.environment import GroupEnvironment, Shares
-from rmqlb.engine.rebalance.lag import lag_over_time
 from rmqlb.engine.rebalance.profile import consumer_profile_of
-from rmqlb.engine.rebalance.timelines import EventLog, timelines
+from rmqlb.engine.rebalance.timelines import EventLog, lag_over_time, timelines
 from rmqlb.errors import DataError, RmqlbError, UsageError
 from rmqlb.model import simulate_rebalance as result
 from rmqlb.model.group import QueueState, States
