@@ -279,6 +279,13 @@ def rollout_findings(
     anyway: int,  # queues that a mere restart finds and leaves with duplicate owners or none
 ) -> Iterator[Finding]:
     best = plan.choices[0]
+    when = "before and after the restart; the times of each choice include them"
+    if known is not None:
+        anyway = known.anyway if plan.stages else 0
+        when = "before, during and after the change; each stage includes them"
+    if anyway:
+        text = f"{counted(anyway, 'queue')} {are(anyway)} unassigned or with duplicate owners {when}"
+        yield Finding("badly-owned-anyway", text)
     if known is not None:
         yield from _overlap_findings(plan, known, least, orderly=scenario.orderly)
         several, none = known.counts(rollout.all_changed)
@@ -287,8 +294,6 @@ def rollout_findings(
             queues = f"{counted(several, 'queue')} with duplicate owners, {counted(none, 'queue')} unassigned"
             text = f"consumers that keep their strategy: {others}; so the group stays mixed: {queues}"
             yield Finding("stays-mixed", text)
-    elif anyway:
-        yield _badly_owned_anyway(anyway, "before and after the restart; the times of each choice include them")
     if scenario.orderly:
         text = "the broker's lock prevents a second owner, and a queue that moves is not read until its lock"
         yield Finding("orderly-group", f"the listener is orderly: {text} is free")
@@ -303,17 +308,10 @@ def rollout_findings(
         yield Finding("not-converged", text)
 
 
-def _badly_owned_anyway(queues: int, when: str) -> Finding:
-    text = f"{counted(queues, 'queue')} {are(queues)} unassigned or with duplicate owners {when}"
-    return Finding("badly-owned-anyway", text)
-
-
 def _overlap_findings(
     plan: Rollout, known: Overlaps, least: LeastOverlap | None, *, orderly: bool
 ) -> Iterator[Finding]:
     best, stages = plan.choices[0], plan.stages
-    if known.anyway and stages:
-        yield _badly_owned_anyway(known.anyway, "before, during and after the change; each stage includes them")
     added, anyway = known.added(stages), known.anyway * len(stages)
     if not added:
         return

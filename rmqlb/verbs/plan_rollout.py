@@ -53,8 +53,10 @@ def plan_rollout(
         pauses_us=pauses_in(",".join(names_of(pauses))),
         at_once=numbers(",".join(map(str, together))),
         to_strategy=parsed.strategies.optional(to_strategy, "--to-strategy"),
-        order=order_of(None if order is None else texts_of(order)),
+        order=None if order is None else texts_of(order),
     )
+    if not all(request.order or ()):
+        raise UsageError(f"--order {','.join(request.order or ())}: a client ID is empty", hint="write --order ID,ID,…")
     opened = reader(source)
     parsed.rates, snapshot = parsed.rates.read(opened, parsed.chosen.wanted(opened), progress)
     found = parsed.of(parsed.chosen.only(snapshot), snapshot, opened)
@@ -111,12 +113,6 @@ def restarted(texts: Sequence[str], client_ids: Sequence[str]) -> tuple[str, ...
             raise DataError(f"--restart {text}: it is not in the group", hint=hint, code="not-in-group")
         found |= fitting
     return tuple(sort_client_ids(found))
-
-
-def order_of(ids: Sequence[str] | None) -> tuple[str, ...] | None:
-    if ids is not None and not all(ids):
-        raise UsageError(f"--order {','.join(ids)}: a client ID is empty", hint="write --order ID,ID,…")
-    return None if ids is None else tuple(ids)
 
 
 def ids_afterwards(

@@ -5,7 +5,7 @@ from rmqlb.model.result import ERROR, WARNING, annotated_figures, counted, named
 from rmqlb.views.columns import NOT_THERE, QUEUE_COLUMNS, Cell, Column, columns_from, columns_of, rows_of
 from rmqlb.views.numbers import about, duration, moment
 from rmqlb.views.report import BETWEEN, Report, Section, first_places, section_of, worst
-from rmqlb.views.timeline import consumer_labels, letter_styles, symbols, timeline_section
+from rmqlb.views.timeline import consumer_labels, intervals_section, letter_styles, symbols, timeline_section
 
 _MOST_ROWS = 40
 _OUTCOMES = {outcome: outcome.replace("-", " ") for outcome in model.OUTCOMES}
@@ -22,9 +22,9 @@ def recording_report(recording: model.Recording) -> Report:
     compared, changes, names = recording.comparison, _changes(recording), consumer_labels(recording.client_ids)
     differences, comparison = (None, None) if compared is None else _comparison(compared)
     first = () if differences is None or not differences.rows else (differences,)
-    consumers, queues = _consumers(recording.consumers), (_queues(recording.queues), _intervals(recording.queues))
+    consumers, intervals = _consumers(recording.consumers), intervals_section(recording.queues, _INTERVALS, heads=3)
     last = (*(() if comparison is None else (comparison,)), _summary(recording.figures))
-    sections = (*first, timeline_section(recording), consumers, changes, *queues, *last)
+    sections = (*first, timeline_section(recording), consumers, changes, _queues(recording.queues), intervals, *last)
     tables = (changes, *(section for section in sections if section is not changes))
     facts, grave, closing = _facts(recording), _gravity(recording), _settings(recording)
     return Report("rmqlb/record", recording, facts, sections, names, tables=tables, grave=grave, closing=closing)
@@ -161,16 +161,7 @@ def _queues(queues: Sequence[model.QueueRecording]) -> Section:
     return section_of("queues", "queues", columns, queues, heads=3, named_only=True, brief=brief)
 
 
-def _intervals(queues: Sequence[model.QueueRecording]) -> Section:
-    columns = columns_of(model.RecordedInterval, "fromMs=from toMs=to state:text owners:clients")
-    rows = tuple(
-        (queue.topic, queue.broker_name, queue.queue_id, *row)
-        for queue in queues
-        for row in rows_of(columns, queue.intervals)
-    )
-    return Section("intervals", "intervals", (*QUEUE_COLUMNS, *columns), rows, heads=3, named_only=True)
-
-
+_INTERVALS = columns_of(model.RecordedInterval, "fromMs=from toMs=to state:text owners:clients")
 _COMPARED = (
     *QUEUE_COLUMNS,
     *columns_of(

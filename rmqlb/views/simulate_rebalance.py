@@ -25,6 +25,7 @@ from rmqlb.views.simulate_send import last_failed_ms, send_gravity, some_message
 from rmqlb.views.timeline import (
     consumer_labels,
     event_marks,
+    intervals_section,
     lag_section,
     lag_text,
     letter_styles,
@@ -306,20 +307,15 @@ def _intervals(found: RebalanceResult) -> Section:
         Column("for", "lengthMs", "ms", of=lambda each: _length(each.from_ms, each.to_ms)),
         *columns_from("state owners:clients"),
     )
-    lines = ((one, row) for one in found.queues for row in rows_of(columns, one.intervals))
-    rows = tuple((one.topic, one.broker_name, one.queue_id, *row) for one, row in lines)
-    return Section("intervals", "intervals", (*QUEUE_COLUMNS, *columns), rows, heads=4, named_only=True)
+    return intervals_section(found.queues, columns, heads=4)
 
 
 def _steps(found: RebalanceResult) -> Section:
-    columns = (
-        *columns_from(
-            "atMs=at:ms who:clients what text= queues/hidden",
-            queues=lambda step: "; ".join(f"{each.topic} {each.broker_name} {each.queue_id}" for each in step.queues),
-        ),
+    columns = columns_from(
+        "atMs=at:ms who:clients what text= queues/hidden",
+        queues=lambda step: "; ".join(f"{each.topic} {each.broker_name} {each.queue_id}" for each in step.queues),
     )
-    steps = found.steps or ()
-    return section_of("steps", "steps and reasons", columns, steps, first=_MOST_STEPS)
+    return section_of("steps", "steps and reasons", columns, found.steps or (), first=_MOST_STEPS)
 
 
 def _events(found: RebalanceResult) -> Section:

@@ -16,7 +16,7 @@ from rmqlb.model.message_queue import MessageQueue, span
 from rmqlb.model.recording import KnownState, QueueRecording, RecordedInterval, Recording
 from rmqlb.model.result import RateSource, milliseconds, rate_text
 from rmqlb.model.simulate_rebalance import Interval, LagCurve, QueueTimeline, RebalanceResult, SimulatedEvent
-from rmqlb.views.columns import QUEUE_COLUMNS, Cell, Column, PaintedText
+from rmqlb.views.columns import QUEUE_COLUMNS, Cell, Column, PaintedText, rows_of
 from rmqlb.views.formats.palette import OUTAGE, overlap_style, owner_style
 from rmqlb.views.numbers import about, duration, moment, number
 from rmqlb.views.report import Section, labels, worst
@@ -187,6 +187,16 @@ def timeline_section(report: OverTime, length: int = _LENGTH) -> Section:
         brief=brief,
         draw=lambda other: timeline_section(report, other),
     )
+
+
+def intervals_section(queues: Iterable[AnyTimeline], columns: Sequence[Column], heads: int) -> Section:
+    """Each interval of each queue in a row."""
+    rows = (
+        (queue.topic, queue.broker_name, queue.queue_id, *row)
+        for queue in queues
+        for row in rows_of(columns, queue.intervals)
+    )
+    return Section("intervals", "intervals", (*QUEUE_COLUMNS, *columns), tuple(rows), heads=heads, named_only=True)
 
 
 def _painted(strip: Strip, letters: Mapping[str, str] | None) -> PaintedText:

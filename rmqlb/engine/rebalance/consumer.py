@@ -349,7 +349,7 @@ class Client(Connections):
 
     def _last_traffic(self, broker: Broker, working: Mapping[str, list[MessageQueue]]) -> int:
         """The time at which the broker last uses the connection; a broker still answers the pulls that it holds."""
-        now, beat, owned = self.env.clock.now, broker.last_beat_us(self), working.get(broker.name)
+        now, beat, owned = self.env.clock.now, broker.beats.get(self), working.get(broker.name)
         last = now if beat is None else beat
         if owned and broker.broker_id == 0:
             hold_us, rates = self.env.timers.pull_hold_us, self.env.scenario.rates

@@ -122,21 +122,21 @@ class Broker:
 
     def __init__(self, env: GroupEnvironment, name: str, broker_id: int) -> None:
         self.name, self.broker_id = name, broker_id  # 0 is the master
-        self.up = True  # its process runs
-        self.silent = False  # its machine is lost: requests end in a timeout
         self._env, self._clock, self._timers = env, env.clock, env.timers
         self._draws = env.draws(stream_named(f"{name}:{broker_id}"))
         self._members: MemberList | None = None
-        self._beats: dict[Channel, int] = {}
+        self.beats: dict[Channel, int] = {}  # → the time of its last heartbeat
         self._locks: dict[MessageQueue, tuple[str, int]] = {}
         self._unsent = False
-        self._run()
+        self.back()
 
     def __str__(self) -> str:
         name = self.name if self.broker_id == 0 else f"{self.name}:{self.broker_id}"
         return name if name.lower().startswith("broker") else f"broker {name}"
 
-    def _run(self) -> None:
+    def back(self) -> None:
+        self.up = True  # its process runs
+        self.silent = False  # its machine is lost: requests end in a timeout
         scan, batch = self._timers.broker_scan_us, self._timers.notify_batch_us
         self._processes = [self._clock.start(self._scan(), self._draws.below(scan))]
         if batch:
@@ -146,37 +146,30 @@ class Broker:
         self.up, self.silent = False, silent
         for process in self._processes:
             process.end()
-        self._beats.clear()
+        self.beats.clear()
         self._locks.clear()
         self._news_of_ids()
 
-    def back(self) -> None:
-        self.up, self.silent = True, False
-        self._run()
-
     def beat(self, channel: Channel, *, at_us: int | None = None) -> None:
-        new = channel not in self._beats  # `ConsumerManager.registerConsumer`: a new channel is news for the group
-        self._beats[channel] = self._clock.now if at_us is None else at_us
+        new = channel not in self.beats  # `ConsumerManager.registerConsumer`: a new channel is news for the group
+        self.beats[channel] = self._clock.now if at_us is None else at_us
         if new:
             self._news_of_ids()
             if at_us is None:
                 self._news(f"hears {channel.client_id} for the first time")
 
     def forget(self, channel: Channel, why: str) -> None:
-        if channel in self._beats:
+        if channel in self.beats:
             self._drop(channel)
             self._news(why)
 
     @property
     def members(self) -> MemberList | None:
         """The listed IDs, sorted, duplicates kept; None while the broker knows no consumer of the group."""
-        if self._members is None and self._beats:
-            listed = sort_client_ids([channel.client_id for channel in self._beats])
+        if self._members is None and self.beats:
+            listed = sort_client_ids([channel.client_id for channel in self.beats])
             self._members = self._env.shares.list_of(tuple(listed))
         return self._members
-
-    def last_beat_us(self, channel: Channel) -> int | None:
-        return self._beats.get(channel)
 
     def try_lock(self, queue: MessageQueue, client_id: str, *, at_us: int | None = None) -> bool:
         """`RebalanceLockManager.tryLockBatch` for one queue: taken, renewed, or taken over when it has expired."""
@@ -196,7 +189,7 @@ class Broker:
         return self._locks.get(queue, (None, 0))[0]
 
     def _drop(self, channel: Channel) -> None:
-        del self._beats[channel]
+        del self.beats[channel]
         self._news_of_ids()
 
     def _news_of_ids(self) -> None:
@@ -219,7 +212,7 @@ class Broker:
         if self._env.log.explain:
             names = ", ".join(self.members.client_ids) if self.members else "no consumer"
             self._say("notice", f"{why}tells {names}")
-        for channel in self._beats:
+        for channel in self.beats:
             self._clock.call(self._env.one_way(self._draws), channel.notice, self)
 
     def _say(self, what: str, text: str) -> None:
@@ -232,7 +225,7 @@ class Broker:
         """
         expiry, every = self._timers.channel_expiry_us, self._timers.broker_scan_us
         while True:
-            for channel in [channel for channel, beat in self._beats.items() if self._clock.now - beat > expiry]:
+            for channel in [channel for channel, beat in self.beats.items() if self._clock.now - beat > expiry]:
                 self._drop(channel)
                 if channel.closed(self) and not self._draws.below(_EARLY_CLOSE):
                     self._news(f"has not heard {channel.client_id} for too long, and finds its connection closed")
