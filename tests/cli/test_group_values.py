@@ -161,8 +161,6 @@ def test_a_rollouts_members_are_named_or_all_and_their_ids_change_as_processes_n
     assert rollout_values.restarted([A, "ALL"], IDS) is None
     assert rollout_values.restarted(["all"], ("all", "x")) == ("all",)
     assert rollout_values.restarted([C, "192*", A], IDS) == (A, B, C)
-    assert rollout_values.order_of([C, A]) == (C, A)
-    assert rollout_values.order_of(None) is None
     changed, findings = rollout_values.ids_afterwards((A, B), IDS, None)
     assert (changed, [finding.code for finding in findings]) == ({A: "10.0.0.5@7#101"}, ["new-ids"])
     assert rollout_values.ids_afterwards((A, B), IDS, "same") == ({}, ())
