@@ -1,13 +1,8 @@
-from typing import TYPE_CHECKING
-
 from rmqlb.cli.common.declare import Panel, Text, Texts, about, command, own, shown
 from rmqlb.cli.common.options import OutputOptions, SourceOptions, StrategyOptions
 from rmqlb.cli.common.output_files import PictureOptions
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.errors import UsageError
-
-if TYPE_CHECKING:
-    from rmqlb.cli.common.recorder import GroupRecorder, Schedule
 
 _replay = Panel("Replay")
 
@@ -84,7 +79,9 @@ def record(source: SourceOptions, options: RecordOptions, output: OutputOptions)
         recording, snapshot, findings = recorded(replayed, event_at)
         predicted = expected(against, recording.group) if against else None
     else:
-        recorder = _recorder(source, options, terminal)
+        from rmqlb.cli.recorder import recorder_of
+
+        recorder = recorder_of(source, options, terminal)
         predicted = expected(against, recorder.group) if against else None  # rejects a bad file before minutes pass
         recording, snapshot, findings = recorder.run(event_at)
     if predicted is not None:
@@ -108,46 +105,3 @@ def _reject_live_options(chosen: RecordOptions) -> None:
         if value:
             hint = "leave one of them out"
             raise UsageError(f"--replay shows a recording, but {option} is for a live group", hint=hint)
-
-
-def _recorder(source: SourceOptions, chosen: RecordOptions, terminal: Terminal) -> "GroupRecorder":
-    from rmqlb.cli.common.reading import Reader
-    from rmqlb.cli.common.recorder import GroupRecorder
-    from rmqlb.model.snapshot import Wanted
-    from rmqlb.sources.source_text import is_live
-    from rmqlb.verbs.selection import select
-    from rmqlb.verbs.strategies import reported_strategies
-
-    if source.source is not None and not is_live(source.source):
-        hint = "name NameServers or a Dashboard with -s; --replay FILE shows a recording again"
-        raise UsageError(f"{source.source} is not a running cluster: nothing changes there", hint=hint)
-    reader, name = Reader(source, terminal), chosen.group
-    if not name:
-        raise UsageError("which group?", hint="name a group with --group", code="which-group")
-    named, topics = select(name), tuple(dict.fromkeys(chosen.topic or ()))
-    if named.several:
-        name = named.only(reader.fetch(Wanted(several=named.names, owners=False))) or name
-    settings = reported_strategies(chosen.strategy_options or ()).settings_for(topics, name)
-    return GroupRecorder(reader, name, topics, settings, _schedule(chosen), terminal)
-
-
-def _schedule(chosen: RecordOptions) -> "Schedule":
-    from rmqlb.cli.common.recorder import Schedule
-    from rmqlb.cli.common.watch import LEAST_S
-    from rmqlb.verbs.amounts import duration_us, moment_ms
-
-    text, until = chosen.every or "1s", chosen.until
-    every_s, for_s = duration_us(text, "--every") / 1e6, duration_us(chosen.for_ or "10m", "--for") / 1e6
-    if every_s < LEAST_S:
-        hint = "pass 1s or more: consumers answer on the threads that also serve brokers"
-        raise UsageError(f"--every {text}: shorter than 1s", hint=hint)
-    if until is not None and "T" in until:
-        return Schedule(every_s, until_converged=False, for_s=for_s, at_ms=moment_ms(until, "--until"))
-    if until is not None and until != "converged":
-        try:
-            until_s = duration_us(until, "--until") / 1e6
-        except UsageError as error:
-            error.hint = "write converged, a duration such as 90s, or a point in time such as 2026-11-22T16:00:00Z"
-            raise
-        for_s = min(until_s, for_s) if chosen.for_ else until_s
-    return Schedule(every_s, until == "converged", for_s, at_ms=None)

@@ -563,7 +563,7 @@ class ProcessQueues:
             return False
         got = broker.try_lock(queue, self._client.client_id)
         if not got:
-            self._say("lock", [queue], f"cannot lock {{}}: {broker.lock_of(queue)} holds it")
+            self._say("lock", [queue], f"cannot lock {{}}: {broker.locks[queue][0]} holds it")
         yield self._client.answer()
         return got
 

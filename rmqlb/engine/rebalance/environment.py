@@ -22,7 +22,9 @@ from rmqlb.engine.rebalance.timelines import EventLog
 from rmqlb.errors import AllocationError
 from rmqlb.model.group_scenario import Event, GroupScenario
 from rmqlb.model.message_queue import MessageQueue, sort_client_ids, sort_queues
+from rmqlb.model.result import milliseconds
 from rmqlb.model.route import MASTER_ID, BrokerData, TopicRouteData
+from rmqlb.model.simulate_rebalance import Step
 
 Share = dict[MessageQueue, None]  # a set that keeps the clients' order
 _MOST_KEPT = 5_000_000
@@ -126,7 +128,7 @@ class Broker:
         self._draws = env.draws(stream_named(f"{name}:{broker_id}"))
         self._members: MemberList | None = None
         self.beats: dict[Channel, int] = {}  # → the time of its last heartbeat
-        self._locks: dict[MessageQueue, tuple[str, int]] = {}
+        self.locks: dict[MessageQueue, tuple[str, int]] = {}  # → who has the lock, and since when
         self._unsent = False
         self.back()
 
@@ -147,7 +149,7 @@ class Broker:
         for process in self._processes:
             process.end()
         self.beats.clear()
-        self._locks.clear()
+        self.locks.clear()
         self._news_of_ids()
 
     def beat(self, channel: Channel, *, at_us: int | None = None) -> None:
@@ -174,19 +176,16 @@ class Broker:
     def try_lock(self, queue: MessageQueue, client_id: str, *, at_us: int | None = None) -> bool:
         """`RebalanceLockManager.tryLockBatch` for one queue: taken, renewed, or taken over when it has expired."""
         now = self._clock.now if at_us is None else at_us
-        holder, renewed = self._locks.get(queue, (client_id, now))
+        holder, renewed = self.locks.get(queue, (client_id, now))
         if holder != client_id and now - renewed <= self._timers.lock_life_us:
             return False
-        self._locks[queue] = client_id, now
+        self.locks[queue] = client_id, now
         return True
 
     def unlock(self, queue: MessageQueue, client_id: str) -> None:
         """`RebalanceLockManager.unlockBatch`: only the holder's own lock."""
-        if self._locks.get(queue, ("", 0))[0] == client_id:
-            del self._locks[queue]
-
-    def lock_of(self, queue: MessageQueue) -> str | None:
-        return self._locks.get(queue, (None, 0))[0]
+        if self.locks.get(queue, ("", 0))[0] == client_id:
+            del self.locks[queue]
 
     def _drop(self, channel: Channel) -> None:
         del self.beats[channel]
@@ -316,7 +315,8 @@ class GroupEnvironment:
         return self.scenario.latency_us * ((low << 8) + (high - low) * (number & 255)) >> 17
 
     def say(self, who: str, what: str, text: str, queues: Iterable[MessageQueue] = ()) -> None:
-        self.log.say(self.clock.now, who, what, text, queues)
+        if self.log.explain:
+            self.log.steps.append(Step(milliseconds(self.clock.now), who, what, text, tuple(queues)))
 
     def processes(self, name: str, ids: Collection[int] | None = None) -> list[Broker]:
         """A broker's processes, up or not, by their IDs, so the master first; with `ids` only these."""

@@ -437,12 +437,12 @@ _HAPPENS: Mapping[EventKind, Callable[[Client], None]] = {
 def _by_name(routes: Sequence[TopicRouteData]) -> tuple[TopicRouteData, ...]:
     """Sort topics and brokers: their order in NameServers' answers and in clients' maps has no meaning."""
 
-    def sorted_by_name(brokers: Iterable[Any]) -> tuple[Any, ...]:
-        return tuple(sorted(brokers, key=lambda data: sort_key(data.broker_name)))
+    def by_name(data: Any) -> bytes:
+        return sort_key(data.broker_name)
 
     ordered = sorted(routes, key=lambda route: sort_key(route.topic))
-    parts = ((each, sorted_by_name(each.queue_datas), sorted_by_name(each.broker_datas)) for each in ordered)
-    return tuple(replace(route, queue_datas=queues, broker_datas=brokers) for route, queues, brokers in parts)
+    parts = ((each, sorted(each.queue_datas, key=by_name), sorted(each.broker_datas, key=by_name)) for each in ordered)
+    return tuple(replace(route, queue_datas=tuple(of), broker_datas=tuple(brokers)) for route, of, brokers in parts)
 
 
 def _with_names(group: str | None, members: Members, scenario: GroupScenario) -> tuple[Members, GroupScenario]:

@@ -37,6 +37,7 @@ from rmqlb.model.simulate_rebalance import (
     Takeover,
 )
 
+Switches = dict[MessageQueue, list[tuple[int, bool]]]
 Break = tuple[int, int | None]  # from when to when; None while it lasts
 
 
@@ -132,10 +133,10 @@ def _without(begin: int, end: int | None, breaks: Iterable[Break]) -> Iterator[B
 class EventLog(Struct, eq=False):
     explain: bool
     holds: list[Hold] = []  # in the order in which queues were taken
-    there: dict[MessageQueue, list[tuple[int, bool]]] = {}  # times of creation (True) and removal (False)
+    there: Switches = {}  # times of creation (True) and removal (False)
     # times when the last process of a queue's broker went (False) and the first came back (True); without an entry it
     # served all the time
-    served: dict[MessageQueue, list[tuple[int, bool]]] = {}
+    served: Switches = {}
     steps: list[Step] = []  # empty unless `explain`
     last_change_us: int = -1  # of an owner
     rebalances: int = 0
@@ -168,18 +169,9 @@ class EventLog(Struct, eq=False):
     def serve(self, queues: Iterable[MessageQueue], at_us: int, *, served: bool) -> None:
         _switch(self.served, queues, (at_us, served), before=True)
 
-    def say(self, at_us: int, who: str, what: str, text: str, queues: Iterable[MessageQueue] = ()) -> None:
-        if self.explain:
-            self.steps.append(Step(milliseconds(at_us), who, what, text, tuple(queues)))
 
-
-def _switch(
-    switches: dict[MessageQueue, list[tuple[int, bool]]],
-    queues: Iterable[MessageQueue],
-    to: tuple[int, bool],
-    *,
-    before: bool,  # the state of a queue without an entry
-) -> None:
+def _switch(switches: Switches, queues: Iterable[MessageQueue], to: tuple[int, bool], *, before: bool) -> None:
+    """Note what changes; `before` is the state of a queue without an entry."""
     for queue in queues:
         if to[1] != switches.get(queue, [(0, before)])[-1][1]:
             switches.setdefault(queue, []).append(to)

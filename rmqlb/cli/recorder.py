@@ -5,17 +5,23 @@ from collections.abc import Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
+from rmqlb.cli.common.options import SourceOptions
 from rmqlb.cli.common.reading import Reader
 from rmqlb.cli.common.terminal import Progress, Terminal
 from rmqlb.cli.common.watch import LEAST_S, heeding_an_end, wait_for_next
+from rmqlb.cli.record import RecordOptions
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.group import Given, Group, gaps
 from rmqlb.engine.group_findings import planning_findings
 from rmqlb.engine.record.follow import Follower, sample_of
-from rmqlb.errors import DataError, EndpointError
+from rmqlb.errors import DataError, EndpointError, UsageError
 from rmqlb.model.recording import Ended, GroupSample, Recording, RecordLine
 from rmqlb.model.result import Finding, counted
 from rmqlb.model.snapshot import ClusterSnapshot, Unread, Wanted
+from rmqlb.sources.source_text import is_live
+from rmqlb.verbs.amounts import duration_us, moment_ms
+from rmqlb.verbs.selection import select
+from rmqlb.verbs.strategies import reported_strategies
 from rmqlb.views.numbers import duration
 
 FIRST_REST_S, MOST_REST_S = 2.0, 16.0
@@ -123,3 +129,35 @@ def _now_ms(*, up: bool = False) -> int:
     """Milliseconds since 1970, rounded down, or up."""
     ns = time.time_ns()
     return -(-ns // 1_000_000) if up else ns // 1_000_000
+
+
+def recorder_of(source: SourceOptions, chosen: RecordOptions, terminal: Terminal) -> GroupRecorder:
+    if source.source is not None and not is_live(source.source):
+        hint = "name NameServers or a Dashboard with -s; --replay FILE shows a recording again"
+        raise UsageError(f"{source.source} is not a running cluster: nothing changes there", hint=hint)
+    reader, name = Reader(source, terminal), chosen.group
+    if not name:
+        raise UsageError("which group?", hint="name a group with --group", code="which-group")
+    named, topics = select(name), tuple(dict.fromkeys(chosen.topic or ()))
+    if named.several:
+        name = named.only(reader.fetch(Wanted(several=named.names, owners=False))) or name
+    settings = reported_strategies(chosen.strategy_options or ()).settings_for(topics, name)
+    return GroupRecorder(reader, name, topics, settings, _schedule(chosen), terminal)
+
+
+def _schedule(chosen: RecordOptions) -> Schedule:
+    text, until = chosen.every or "1s", chosen.until
+    every_s, for_s = duration_us(text, "--every") / 1e6, duration_us(chosen.for_ or "10m", "--for") / 1e6
+    if every_s < LEAST_S:
+        hint = "pass 1s or more: consumers answer on the threads that also serve brokers"
+        raise UsageError(f"--every {text}: shorter than 1s", hint=hint)
+    if until is not None and "T" in until:
+        return Schedule(every_s, until_converged=False, for_s=for_s, at_ms=moment_ms(until, "--until"))
+    if until is not None and until != "converged":
+        try:
+            until_s = duration_us(until, "--until") / 1e6
+        except UsageError as error:
+            error.hint = "write converged, a duration such as 90s, or a point in time such as 2026-11-22T16:00:00Z"
+            raise
+        for_s = min(until_s, for_s) if chosen.for_ else until_s
+    return Schedule(every_s, until == "converged", for_s, at_ms=None)
