@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import reduce
-from itertools import combinations
+from itertools import chain, combinations
 from math import ceil, comb, inf
 from typing import Any, get_args
 
@@ -60,7 +60,6 @@ Progress = Callable[[int, int], None]
 
 class _Queues(Struct, frozen=True):
     queues_per_broker: int | None
-    routes: tuple[TopicRouteData, ...]
     layout: Layout
     without_broker: Mapping[str, Layout]  # broker → the queues left after its loss
 
@@ -167,8 +166,12 @@ def _queues(routes: Sequence[TopicRouteData], question: SizeQuestion, number: in
         changed, loads = _with_queues(routes, loads, number, question)
     brokers = dict.fromkeys(queue.broker_name for route in changed for queue in route.subscribe_queues())
     lost = {name: _without_broker(changed, loads, name) for name in brokers if question.limits.survive_broker}
-    left = {name: layout_of(*each, question) for name, each in lost.items()}
-    return _Queues(number, changed, layout_of(changed, loads, question), left)
+    left = {name: _layout_of(*each, question) for name, each in lost.items()}
+    return _Queues(number, _layout_of(changed, loads, question), left)
+
+
+def _layout_of(routes: Sequence[TopicRouteData], loads: Loads, question: SizeQuestion) -> Layout:
+    return layout_of((route.subscribe_queues() for route in routes), loads, question)
 
 
 def _with_queues(
@@ -228,16 +231,16 @@ def _sizes_of(
     most, sdk = question.consumers[1], sdk_named(question.sdk).sdk
     as_java = sdk is JAVA or strategy in ("AVG", "AVG_BY_CIRCLE")  # Go cuts the blocks of MACHINE_ROOM from all queues
     if not question.subscribed and strategy in BY_PLACE and strategy not in settings.custom and as_java:
-        return lambda layout: PlaceSizes(layout, strategy, settings, sdk), [f"{place:05d}" for place in range(most)]
+        return lambda layout: PlaceSizes(layout, strategy, settings), [f"{place:05d}" for place in range(most)]
     id_sets = future_ids(strategy, settings, question, most)
     by_hash = names_inside(strategy, settings) == ["CONSISTENT_HASH"] and settings.virtual_nodes > 0 and sdk is JAVA
     if by_hash and not question.subscribed:
-        every = {queue for each in queues for queue in each.layout.queues}
+        every = {queue for each in queues for queue in chain(*each.layout.topics)}
         of_host = Counter(future_hosts(question)).values() if question.limits.survive_host else ()
         losses = max([question.limits.survive, *of_host])
         heirs = heirs_on_rings(id_sets, len(every), settings.virtual_nodes, losses)
         return lambda layout: HashSizes(layout, heirs, len(id_sets)), id_sets[0]
-    return lambda layout: IdSizes(layout, strategy, settings, id_sets, sdk, question.subscribed), id_sets[0]
+    return lambda layout: IdSizes(layout, strategy, settings, id_sets), id_sets[0]
 
 
 def _point(candidate: _Candidate, consumers: int, limits: SizeLimits, seed: int) -> SizePoint:
@@ -365,9 +368,9 @@ def _answer(
     chosen = min(order, key=lambda at: (*_rank(best[at], limits), candidates[at].queues.queues_per_broker or 0, at))
     curve, candidate = curves[chosen], candidates[chosen]
     allowed = tuple(point.consumers for point in curve if point.satisfied)
-    trials, sdk, layout = candidate.sizes.trials, sdk_named(question.sdk).sdk, candidate.queues.layout
-    ids = candidate.client_ids[: best[chosen].consumers]
-    owners = IdSizes(layout, candidate.strategy, settings, [ids], sdk, question.subscribed).owners(ids)
+    trials, layout = candidate.sizes.trials, candidate.queues.layout
+    ids, numbers = candidate.client_ids[: best[chosen].consumers], {each[0].topic: len(each) for each in layout.topics}
+    owners = IdSizes(layout, candidate.strategy, settings, [ids]).owners(ids)
     return GroupSize(
         group=group,
         consumers=min(allowed, default=None),
@@ -377,10 +380,7 @@ def _answer(
         replica_counts=ReplicaCounts(min(allowed, default=None), max(allowed, default=None), allowed),
         best=best[chosen],
         limits=limits,
-        topics=tuple(
-            SizedTopic(now.topic, len(then.subscribe_queues()), len(now.subscribe_queues()))
-            for now, then in zip(routes, candidate.queues.routes, strict=True)
-        ),
+        topics=tuple(SizedTopic(now.topic, numbers.get(now.topic, 0), len(now.subscribe_queues())) for now in routes),
         consumers_now=len(question.present) or None,
         candidates=tuple(map(_result_of, candidates, curves, best)),
         every_order=not trials,
