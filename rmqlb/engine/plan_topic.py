@@ -69,9 +69,9 @@ def routes_of(route: TopicRouteData, request: TopicRequest, known: Iterable[Brok
         raise UsageError(text, hint="mqadmin updateStaticTopic adds queues to it", code="static-topic")
     target = _target(route, request, {broker.broker_name: broker for broker in known})
     old = {data.broker_name: data for data in route.queue_datas}
-    opened = _with(target, (_opened(old.get(data.broker_name), data) for data in target.queue_datas), route)
-    switched = _with(target, (_switched(old.get(data.broker_name), data) for data in target.queue_datas), target)
-
+    datas = [_between(old.get(data.broker_name), data) for data in target.queue_datas]
+    opened = replace(target, queue_datas=tuple(each for each, _ in datas), order_topic_conf=route.order_topic_conf)
+    switched = replace(target, queue_datas=tuple(each for _, each in datas))
     if not target.publish_queues() or not target.subscribe_queues():
         raise UsageError(f"topic {route.topic} would have no queue left", hint="add a broker, or drain fewer")
     for data in target.queue_datas:
@@ -140,30 +140,16 @@ def _becomes(data: QueueData, queues: int | None, drained: bool) -> QueueData:
     return replace(data, read_queue_nums=queues, write_queue_nums=queues)
 
 
-def _opened(old: QueueData | None, new: QueueData) -> QueueData:
+def _between(old: QueueData | None, new: QueueData) -> tuple[QueueData, QueueData]:
+    """The broker's queues once all are readable, and then with the final writable ones; readable ones stay readable."""
     if old is None:
-        return replace(new, perm=new.perm & ~PERM_WRITE)
-    if not new.readable or new.read_queue_nums <= 0:
-        return old
-    return replace(old, read_queue_nums=_most_read(old, new), perm=old.perm | PERM_READ)
-
-
-def _switched(old: QueueData | None, new: QueueData) -> QueueData:
-    """The route with the final writable queues; readable queues stay readable."""
-    if old is None:
-        return new
+        return replace(new, perm=new.perm & ~PERM_WRITE), new
+    opened, most = old, max(old.read_queue_nums if old.readable else 0, new.read_queue_nums)
+    if new.readable and new.read_queue_nums > 0:
+        opened = replace(old, read_queue_nums=most, perm=old.perm | PERM_READ)
     if not new.writable:
-        opened = _opened(old, new)
-        return replace(opened, perm=opened.perm & ~PERM_WRITE)
-    return replace(new, read_queue_nums=_most_read(old, new), perm=new.perm | (old.perm & PERM_READ))
-
-
-def _most_read(old: QueueData, new: QueueData) -> int:
-    return max(old.read_queue_nums if old.readable else 0, new.read_queue_nums)
-
-
-def _with(target: TopicRouteData, datas: Iterable[QueueData], conf: TopicRouteData) -> TopicRouteData:
-    return replace(target, queue_datas=tuple(datas), order_topic_conf=conf.order_topic_conf)
+        return opened, replace(opened, perm=opened.perm & ~PERM_WRITE)
+    return opened, replace(new, read_queue_nums=most, perm=new.perm | (old.perm & PERM_READ))
 
 
 def _order_conf(route: TopicRouteData, datas: Mapping[str, QueueData]) -> str | None:
