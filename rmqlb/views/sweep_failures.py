@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
 
 from msgspec.structs import replace
 
@@ -30,18 +29,19 @@ def sweep_report(sweep: model.FailureSweep) -> Report:
     broken_columns = (_SIGN, *_LIMIT_COLUMNS, Column("rule", "rule"))
     sections = (
         *_counterexamples(sweep.counterexamples),
-        _table("broken-already", "broken without any loss", broken_columns, sweep.broken_already, heads=4),
+        section_of("broken-already", "broken without any loss", broken_columns, sweep.broken_already, heads=4),
         _groups(sweep.groups),
         _topics(sweep.topics),
-        replace(_table("unjudged", "not judged or partly judged", _UNJUDGED, sweep.unjudged), named_only=True),
-        replace(_table("losses", "losses", _LOSSES, sweep.losses), named_only=True),
+        section_of("unjudged", "not judged or partly judged", _UNJUDGED, sweep.unjudged, named_only=True),
+        section_of("losses", "losses", _LOSSES, sweep.losses, named_only=True),
         _summary(sweep),
     )
     if sweep.counterexamples:
         grave: str = min((each.severity for each in sweep.counterexamples), key=SEVERITIES.index)
     else:
         grave = "warning" if sweep.nothing_judged else "" if sweep.broken_already or sweep.unjudged else "inOrder"
-    return Report("rmqlb/sweep-failures", sweep, tuple(_facts(sweep)), sections, grave=grave)
+    shown = tuple(each.unless_empty() for each in sections)
+    return Report("rmqlb/sweep-failures", sweep, tuple(_facts(sweep)), shown, grave=grave)
 
 
 def _facts(sweep: model.FailureSweep) -> Iterator[str]:
@@ -110,7 +110,7 @@ def _counterexamples(found: Sequence[model.Counterexample]) -> tuple[Section, ..
     losses = Column("losses", "losses", of=lambda one: _losses_text(one.losses))
     columns = (_SIGN, losses, *_LIMIT_COLUMNS, *figures)
     title = "smallest failures that break a limit, worst first"
-    table = replace(_table("counterexamples", title, columns, found), audience="scripts")
+    table = section_of("counterexamples", title, columns, found, audience="scripts")
     if not found:
         return (table,)
     by_losses: dict[tuple[model.Loss, ...], list[model.Counterexample]] = {}
@@ -169,10 +169,6 @@ def _commands(label: str, commands: Sequence[str | None]) -> Iterator[Part]:
         yield Part(label, tuple((text, "") for text in texts), 1, is_command=True)
 
 
-def _table(name: str, title: str, columns: Sequence[Column], items: Sequence[object], **more: Any) -> Section:
-    return section_of(name, title, columns, items, named_only=not items, **more)
-
-
 def _figure(title: str, key: str, fold: int = 0) -> tuple[Column, Column]:
 
     def of(worst: object, show: Callable[[model.Worst], Cell]) -> Cell:
@@ -196,7 +192,7 @@ def _groups(groups: Sequence[model.GroupWorst]) -> Section:
         *_figure("without lock", "withoutLock", 7),
         *columns_from("strategy/8 basis/hidden computed:number/hidden"),
     )
-    return _table("groups", "groups, each figure in its worst case", columns, groups, heads=1, first=_MOST_ROWS)
+    return section_of("groups", "groups, each figure in its worst case", columns, groups, heads=1, first=_MOST_ROWS)
 
 
 def _topics(topics: Sequence[model.TopicWorst]) -> Section:
@@ -205,7 +201,7 @@ def _topics(topics: Sequence[model.TopicWorst]) -> Section:
         *_figure("fewest left", "leastWritable"),
         *columns_from("cases/2 unwritable=none_writable broken=break_a_limit", "number"),
     )
-    return _table("topics", "topics, each figure in its worst case", columns, topics, heads=1, first=_MOST_ROWS)
+    return section_of("topics", "topics, each figure in its worst case", columns, topics, heads=1, first=_MOST_ROWS)
 
 
 _UNJUDGED = columns_from("about name limit why:prose")
