@@ -203,15 +203,11 @@ def _is_open(size: GroupSize) -> bool:
 
 
 def _reasons(point: SizePoint, size: GroupSize) -> Iterator[str]:
+    losses = {
+        "survive": point.after_loss, "survive-host": point.after_host_loss, "survive-broker": point.after_broker_loss,
+    }  # fmt: skip
     for limit in point.fails:
-        if limit == "survive":
-            yield _after(point.after_loss, size)
-        elif limit == "survive-host":
-            yield _after(point.after_host_loss, size)
-        elif limit == "survive-broker":
-            yield _after(point.after_broker_loss, size)
-        else:
-            yield _broken(limit, point, size.limits)
+        yield _after(losses[limit], size) if limit in losses else _broken(limit, point, size.limits)
 
 
 def _limits_text(limits: SizeLimits) -> list[str]:

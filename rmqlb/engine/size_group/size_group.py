@@ -249,27 +249,25 @@ def _point(candidate: _Candidate, consumers: int, limits: SizeLimits, seed: int)
     trials, enough = len(figures), limits.share
     fails = _broken(figures, limits)
     worst: dict[Limit, tuple[tuple[int, float], AfterLoss]] = {}
-    exact = True
     if not candidate.sizes.trials or len(set().union(*fails.values())) < trials:
-        for limit, loss, left, is_exact in _losses(candidate, consumers, limits, seed):
-            exact &= is_exact
+        for limit, loss, left in _losses(candidate, consumers, limits, seed):
             broken = _broken(left, limits)
             failing = set().union(*broken.values()) if left else set(range(trials))
             if failing:
                 fails.setdefault(limit, set()).update(failing)
-            badness = len(failing), max((each.imbalance or 0.0 for each in left), default=float("inf"))
+            badness = len(failing), max((each.imbalance or 0.0 for each in left), default=inf)
             if limit not in worst or badness > worst[limit][0]:
                 of_limits = _failing(broken, trials, enough) if left else (limit,)
-                worst[limit] = badness, AfterLoss(**loss, fails=of_limits, **_at_share(left, enough))
+                lost = {"lost_consumers": 0, "lost_broker": None} | loss
+                worst[limit] = badness, AfterLoss(**lost, fails=of_limits, **_at_share(left, enough))
     share = (trials - len(set().union(*fails.values()))) / trials
     after = {limit: found for limit, (_, found) in worst.items()}
-    after_loss = after.get("survive")
     return SizePoint(
         consumers=consumers,
         satisfied=share >= enough,
         fails=() if share >= enough else _failing(fails, trials, enough),
         share=share,
-        after_loss=after_loss and replace(after_loss, exact=exact),
+        after_loss=after.get("survive"),
         after_broker_loss=after.get("survive-broker"),
         after_host_loss=after.get("survive-host"),
         **_at_share(figures, enough),
@@ -295,31 +293,27 @@ def _broken(figures: Sequence[SizeFigures], limits: SizeLimits) -> dict[Limit, s
     return found
 
 
-_Lost = tuple[Limit, dict[str, Any], Sequence[SizeFigures], bool]
-"""Limit, what is lost, figures after the loss, and whether every such loss was tried."""
+_Lost = tuple[Limit, dict[str, Any], Sequence[SizeFigures]]
+"""Limit, what is lost (fields of AfterLoss), and the figures after the loss; none where nothing is left."""
 
 
 def _losses(candidate: _Candidate, consumers: int, limits: SizeLimits, seed: int) -> Iterator[_Lost]:
-    sizes = candidate.sizes
-    loss: dict[str, Any]
-    for number in range(1, limits.survive + 1):
-        loss = {"lost_consumers": number, "lost_broker": None}
-        if number >= consumers:
-            yield "survive", loss, (), True
-            break
+    sizes, numbers = candidate.sizes, range(1, min(limits.survive, consumers - 1) + 1)
+    exact = not sizes.trials or all(comb(consumers, number) <= MOST_LOSSES for number in numbers)
+    for number in numbers:
         choices = lost_consumers(consumers, number, seed) if sizes.trials else [tuple(range(number))]
         left = zip(*(sizes.figures(consumers, at) for at in choices), strict=True)
-        exact = not sizes.trials or comb(consumers, number) <= MOST_LOSSES
-        yield "survive", loss, [reduce(SizeFigures.worse, each) for each in left], exact
+        loss = {"lost_consumers": number, "exact": exact}
+        yield "survive", loss, [reduce(SizeFigures.worse, each) for each in left]
+    if limits.survive >= consumers:
+        yield "survive", {"lost_consumers": consumers, "exact": exact}, ()
     hosts = candidate.hosts[:consumers]
     for name in dict.fromkeys(hosts):
-        lost_with_it = [place for place, each in enumerate(hosts) if each == name]
-        left_over = sizes.figures(consumers, lost_with_it) if len(lost_with_it) < consumers else ()
-        loss = {"lost_consumers": len(lost_with_it), "lost_broker": None, "lost_host": name}
-        yield "survive-host", loss, left_over, True
+        lost = [place for place, each in enumerate(hosts) if each == name]
+        left_over = sizes.figures(consumers, lost) if len(lost) < consumers else ()
+        yield "survive-host", {"lost_consumers": len(lost), "lost_host": name}, left_over
     for broker, others in candidate.without_broker.items():
-        loss = {"lost_consumers": 0, "lost_broker": broker}
-        yield "survive-broker", loss, () if others is None else others.figures(consumers), True
+        yield "survive-broker", {"lost_broker": broker}, () if others is None else others.figures(consumers)
 
 
 def lost_consumers(consumers: int, number: int, seed: int) -> Iterator[tuple[int, ...]]:

@@ -362,13 +362,8 @@ def future_hosts(question: SizeQuestion) -> list[str]:
 
 
 def _random_ids(draws: Draws, machines: Sequence[str], number: int, places: Sequence[str] = ()) -> Iterator[str]:
-    drawn: set[str] = set()
-    while len(drawn) < number:
-        parts = [draws.below(256) for _ in range(3)]
-        address = machines[draws.below(len(machines))] if machines else f"10.{parts[0]}.{parts[1]}.{parts[2]}"
-        if len(drawn) < len(places):
-            address = places[len(drawn)]
-        client_id = f"{address}@{1 + draws.below(99_999)}#{draws.below(10**15)}"
-        if client_id not in drawn:
-            drawn.add(client_id)
-            yield client_id
+    for at in range(number):
+        first, second, third = (draws.below(256) for _ in range(3))
+        address = machines[draws.below(len(machines))] if machines else f"10.{first}.{second}.{third}"
+        address = places[at] if at < len(places) else address
+        yield f"{address}@{1 + draws.below(99_999)}#{draws.below(10**15)}"
