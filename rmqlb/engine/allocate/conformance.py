@@ -10,7 +10,7 @@ from typing import TypeVar
 from msgspec.structs import replace
 
 from rmqlb.engine.allocate import custom_inside, full_name, is_pinned, prepare
-from rmqlb.engine.allocate.pin import chosen_hosts, host
+from rmqlb.engine.allocate.machines import chosen_hosts, host
 from rmqlb.engine.allocate.strategy import Settings, StrategyFunction, with_function
 from rmqlb.errors import AllocationError
 from rmqlb.model.message_queue import MessageQueue, sort_client_ids, sort_queues

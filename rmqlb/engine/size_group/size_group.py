@@ -258,7 +258,7 @@ def _point(candidate: _Candidate, consumers: int, limits: SizeLimits, seed: int)
             badness = len(failing), max((each.imbalance or 0.0 for each in left), default=inf)
             if limit not in worst or badness > worst[limit][0]:
                 of_limits = _failing(broken, trials, enough) if left else (limit,)
-                lost = {"lost_consumers": 0, "lost_broker": None} | loss
+                lost: dict[str, Any] = {"lost_consumers": 0, "lost_broker": None} | loss
                 worst[limit] = badness, AfterLoss(**lost, fails=of_limits, **_at_share(left, enough))
     share = (trials - len(set().union(*fails.values()))) / trials
     after = {limit: found for limit, (_, found) in worst.items()}

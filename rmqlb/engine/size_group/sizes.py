@@ -19,8 +19,7 @@ from msgspec.structs import astuple, replace
 
 from rmqlb.engine.allocate import names_inside, prepare
 from rmqlb.engine.allocate.consistent_hash import check_ring, ring_hash
-from rmqlb.engine.allocate.machine_room import room
-from rmqlb.engine.allocate.pin import host
+from rmqlb.engine.allocate.machines import host, room
 from rmqlb.engine.allocate.rules import RULES, sdk_named
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.backlog import Flow, Pool, backlog, gone_in

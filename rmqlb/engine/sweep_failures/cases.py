@@ -20,7 +20,7 @@ from typing import Any, Generic, Literal, NamedTuple, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from rmqlb.engine.allocate.pin import host
+from rmqlb.engine.allocate.machines import host
 from rmqlb.engine.allocate.rules import BY_PLACE, JAVA
 from rmqlb.engine.assignment.assign import Members, Owners, owners_at_rest, spread
 from rmqlb.engine.assignment.consumers import without_lock
