@@ -1,7 +1,7 @@
 """A `FailureSweep` as a report: whether a failure breaks a limit, the smallest that do, then group by group."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
@@ -169,27 +169,26 @@ def _commands(label: str, commands: Sequence[str | None]) -> Iterator[Part]:
         yield Part(label, tuple((text, "") for text in texts), 1, is_command=True)
 
 
-def _figure(title: str, key: str, fold: int = 0) -> tuple[Column, Column]:
+def _figure(key: str, form: str = "") -> tuple[Column, ...]:
+    name = attribute_of(key)
 
-    def of(worst: object, show: Callable[[model.Worst], Cell]) -> Cell:
-        found = getattr(worst, attribute_of(key))
-        return None if found is None else show(found)
+    def losses(worst: object) -> Cell:
+        found = getattr(worst, name)
+        return None if found is None else _losses_text(found.losses)
 
-    return (
-        Column(title, key, "number", fold=fold, of=lambda worst: of(worst, lambda one: one.value)),
-        Column("", f"{key}Losses", shown=False, of=lambda worst: of(worst, lambda one: _losses_text(one.losses))),
-    )
+    (value,) = columns_from(f"{key}{form}@{name}.value", "number")
+    return value, Column("", f"{key}Losses", shown=False, of=losses)
 
 
 def _groups(groups: Sequence[model.GroupWorst]) -> Section:
     columns = (
         *columns_from("group:text consumers/5 queues/6 cases/3 broken=break_a_limit", "number"),
-        *_figure("unassigned", "unassigned"),
-        *_figure("imbalance", "imbalance"),
-        *_figure("idle", "idle", 4),
-        *_figure("move", "moved"),
-        *_figure("lag moved", "lagMoved", 2),
-        *_figure("without lock", "withoutLock", 7),
+        *_figure("unassigned"),
+        *_figure("imbalance"),
+        *_figure("idle", "/4"),
+        *_figure("moved", "=move"),
+        *_figure("lagMoved", "/2"),
+        *_figure("withoutLock", "/7"),
         *columns_from("strategy/8 basis/hidden computed:number/hidden"),
     )
     return section_of("groups", "groups, each figure in its worst case", columns, groups, heads=1, first=_MOST_ROWS)
@@ -198,7 +197,7 @@ def _groups(groups: Sequence[model.GroupWorst]) -> Section:
 def _topics(topics: Sequence[model.TopicWorst]) -> Section:
     columns = (
         *columns_from("topic writableBrokers:number"),
-        *_figure("fewest left", "leastWritable"),
+        *_figure("leastWritable", "=fewest_left"),
         *columns_from("cases/2 unwritable=none_writable broken=break_a_limit", "number"),
     )
     return section_of("topics", "topics, each figure in its worst case", columns, topics, heads=1, first=_MOST_ROWS)
