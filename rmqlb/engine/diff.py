@@ -15,7 +15,7 @@ from typing import Literal
 from msgspec.structs import replace
 
 from rmqlb.engine.allocate.strategy import Settings
-from rmqlb.engine.assignment.assign import Members, Owners, owners_at_rest
+from rmqlb.engine.assignment.assign import Members, Owners, owners_at_rest, spread
 from rmqlb.engine.assignment.consumers import reported_strategies
 from rmqlb.engine.assignment.detect import DEFAULT
 from rmqlb.engine.diagnose.diagnose import earlier_sample, findings_of
@@ -74,14 +74,12 @@ class GroupSide:
     @property
     def summary(self) -> result.GroupOwners:
         lags = [state.lag for state in self.states.values() if state.lag is not None]
-        owners = self.facts.observed.values()
+        even = spread(self.facts.observed, (), broadcasting=self.facts.broadcasting)
         return result.GroupOwners(
             consumers=None if self.client_ids is None else len(set(self.client_ids)),
             topics=self.group.own_topics,
             strategies=self.strategies,
-            queues=len(owners),
-            unassigned=sum(not own for own in owners),
-            duplicate_owners=0 if self.facts.broadcasting else sum(len(own) > 1 for own in owners),
+            **{name: getattr(even, name) for name in ("queues", "unassigned", "duplicate_owners")},
             lag=sum(lags) if lags else None,
         )
 
@@ -232,9 +230,10 @@ def sdks_that_differ(before: GroupSide, after: GroupSide) -> dict[str, tuple[str
 
 _MOST_GROUPS = 5  # groups with their own finding
 _OF_OWNERS = {
-    "unexplained": "queues whose owners no change explains",
-    "pending": "queues not yet with the predicted owners",
+    "unexplained": ("unexplained-owners", "queues whose owners no change explains"),
+    "pending": ("not-moved-yet", "queues not yet with the predicted owners"),
 }
+"""How a queue is explained → the code and the evidence of the finding."""
 
 
 def compare_snapshots(
@@ -452,7 +451,7 @@ def diff_findings(diff: result.SnapshotDiff) -> Iterator[Finding]:
 
 def _group_findings(group: result.GroupDiff, before: ClusterSnapshot, facts: Group) -> Iterator[GroupFinding]:
     evidence, name = GroupEvidence(facts), group.group
-    for how, fact in _OF_OWNERS.items():
+    for how, (code, fact) in _OF_OWNERS.items():
         queues = tuple(queue.queue for queue in group.queues if queue.how == how)
         number = counted(len(queues), "queue")
         text = f"{number} of group {name} {are(len(queues))} not yet with the predicted owners: not converged"
@@ -460,9 +459,8 @@ def _group_findings(group: result.GroupDiff, before: ClusterSnapshot, facts: Gro
             why = f": owners could not be predicted: {group.not_predicted}" if group.not_predicted else ""
             text = f"no change explains the owners of {number} of group {name}{why}"
         if queues:
-            finding = Finding("unexplained-owners" if how == "unexplained" else "not-moved-yet", text, name)
             yield replace(
-                group_finding(finding, name),
+                group_finding(Finding(code, text, name), name),
                 queues=queues,
                 evidence=(evidence.seen(fact, len(queues), threshold=1),),
                 consequence=f"The owners of {number} differ from the prediction.",
