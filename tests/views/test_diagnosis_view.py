@@ -90,9 +90,7 @@ SHOWN = {
     "in order": diagnosis(outcome="inOrder", not_applicable=NOT_ORDERLY),
     "in order, one idle": diagnosis(IDLE, outcome="inOrder"),
     "undecided": diagnosis(outcome="unknown", unknown=UNDECIDED),
-    "two samples": diagnosis(
-        samples=(BEFORE, DiagnosedSample("here", AT)), counts=replace(COUNTS, lag=None, lag_at_least=1500)
-    ),
+    "two samples": diagnosis(samples=(BEFORE, DiagnosedSample("here", AT)), counts=replace(COUNTS, lag=None, lag_at_least=1500)),
     "two samples at two places": diagnosis(samples=(BEFORE, OTHER), counts=replace(COUNTS, lag=None, lag_at_least=None)),
     "one look at an unknown time": diagnosis(samples=(OTHER,), counts=GroupCounts()),
     "no look": diagnosis(finding(), samples=()),

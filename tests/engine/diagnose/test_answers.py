@@ -113,13 +113,7 @@ CLOCKS = {
     "ahead": ((report(1_000_000, ProcessQueue(Q, last_lock=1_001_001, last_consume=1_000_500)),), (1_001_001, 1_000_500)),
     "a little ahead": ((report(1_000_000, ProcessQueue(Q, last_lock=1_001_000, last_consume=1_000_500)),), (1_000_500,)),
     # The pull was between the samples, less the 5 s that the first report may have been on its way.
-    "five minutes behind": (
-        (
-            report(1_000_000, ProcessQueue(Q, last_pull=695_000, last_consume=600_000)),
-            report(1_010_000, ProcessQueue(Q, last_pull=706_000, last_consume=600_000)),
-        ),
-        (600_000, 706_000),
-    ),
+    "five minutes behind": ((report(1_000_000, ProcessQueue(Q, last_pull=695_000, last_consume=600_000)), report(1_010_000, ProcessQueue(Q, last_pull=706_000, last_consume=600_000))), (600_000, 706_000)),
     "a queue that was taken between looks has new times": ((PULLED, TAKEN), ()),
     "a queue without times": ((report(1_000_000, ProcessQueue(Q, last_pull=700_000), ProcessQueue(R)), TAKEN), ()),
     "process queues unread": ((report(1_000_000, ProcessQueue(Q, last_pull=999_000)), ConsumerEvidence(1_005_000, None)), ()),
