@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from rmqlb import MessageQueue, check, diagnose, show_consumers, show_groups
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.backlog import Flow, Pool
-from rmqlb.engine.diagnose.diagnose import evidence_of
+from rmqlb.engine.diagnose.diagnose import case_of
 from rmqlb.engine.diagnose.lags import QueueLag, queue_lag
 from rmqlb.engine.drain import Drains, Shared, drains_of, queue_drains
 from rmqlb.model.diagnosis import Diagnosis, Drain
@@ -146,7 +146,7 @@ def looks(
 
 
 def drains(snapshots: tuple[ClusterSnapshot, ...]) -> Drains:
-    return drains_of(evidence_of(snapshots, "g", Settings()))
+    return drains_of(case_of(snapshots, "g", Settings()))
 
 
 def reported(

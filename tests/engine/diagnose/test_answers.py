@@ -9,7 +9,8 @@ from msgspec.structs import replace
 from rmqlb import DataError, MessageQueue
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.diagnose import diagnose as engine
-from rmqlb.engine.diagnose.diagnose import RULES, diagnose, earlier_sample, wants_another, with_stacks, worth_stacks
+from rmqlb.engine.diagnose.case import CHECKS
+from rmqlb.engine.diagnose.diagnose import diagnose, earlier_sample, wants_another, with_stacks, worth_stacks
 from rmqlb.engine.diagnose.evidence import clock_of
 from rmqlb.engine.group import Group, assumption
 from rmqlb.engine.group_findings import group_findings
@@ -31,10 +32,10 @@ from tests.engine.diagnose.cases import FAULTS, HEALTHY, PAIR, WATCHED_FAULTS, W
 from tests.engine.diagnose.running import (
     AT,
     Process,
+    case_of,
     changed,
     diagnosed,
     earlier,
-    evidence_of,
     grave,
     of_looks,
     running,
@@ -44,7 +45,7 @@ from tests.support.mismatches import assert_recorded, every_case
 
 
 def over(*looks: ClusterSnapshot) -> Diagnosis:
-    return diagnose(engine.evidence_of(looks, "g", Settings()))
+    return diagnose(engine.case_of(looks, "g", Settings()))
 
 
 def test_each_look_says_where_and_when() -> None:
@@ -69,7 +70,7 @@ def test_a_look_has_a_time_and_stack_traces_stand_in_the_diagnosis() -> None:
 
 def test_looks_are_wanted_until_growth_and_stall_show() -> None:
     def wanted(looks: Looks) -> list[bool]:
-        return [wants_another(evidence_of(look, earlier=earlier(looks[: n + 1]))) for n, look in enumerate(looks)]
+        return [wants_another(case_of(look, earlier=earlier(looks[: n + 1]))) for n, look in enumerate(looks)]
 
     assert wanted(watched(PAIR)) == [True, False, False]
     assert wanted(WATCHED_FAULTS["lag-growing"]) == wanted(WATCHED_FAULTS["lag-stalled"]) == [True, True, False]
@@ -82,10 +83,10 @@ def test_stacks_are_worth_asking_of_consumers_with_messages_and_none_consumed_fo
         own = ConsumerEvidence(read_at=1_000_000, queues=(queue,))
         group = HEALTHY.groups["g"]
         reports = {**group.reports, "x": replace(group.reports["x"], evidence=own)}
-        return worth_stacks(evidence_of(changed(HEALTHY, reports=reports)))
+        return worth_stacks(case_of(changed(HEALTHY, reports=reports)))
 
     assert (worth(1, 60_001), worth(1, 60_000), worth(1, 500_000), worth(0, 60_001)) == (("x",), (), ("x",), ())
-    assert worth_stacks(evidence_of(HEALTHY)) == ()
+    assert worth_stacks(case_of(HEALTHY)) == ()
 
 
 def test_a_start_in_the_future_is_remarked() -> None:
@@ -215,7 +216,7 @@ def test_each_rule_answers_once_and_each_figure_reaches_its_threshold(name: str)
     found = diagnoses()[name]
     lists = ({f.code for f in found.findings}, {c.code for c in found.consequences}, set(found.checked))
     undecided = ({u.code for u in found.unknown} - lists[0], {u.code for u in found.not_applicable} - lists[0])
-    assert sorted(code for codes in (*lists, *undecided) for code in codes) == sorted(rule.code for rule in RULES)
+    assert sorted(code for codes in (*lists, *undecided) for code in codes) == sorted(CHECKS)
     for finding in found.findings:
         assert len(finding.evidence) <= MOST_FACTS
         for fact in finding.evidence:
