@@ -230,10 +230,9 @@ def sdks_that_differ(before: GroupSide, after: GroupSide) -> dict[str, tuple[str
 
 _MOST_GROUPS = 5  # groups with their own finding
 _OF_OWNERS = {
-    "unexplained": ("unexplained-owners", "queues whose owners no change explains"),
-    "pending": ("not-moved-yet", "queues not yet with the predicted owners"),
+    "unexplained": "queues whose owners no change explains",
+    "pending": "queues not yet with the predicted owners",
 }
-"""How a queue is explained → the code and the evidence of the finding."""
 
 
 def compare_snapshots(
@@ -451,7 +450,7 @@ def diff_findings(diff: result.SnapshotDiff) -> Iterator[Finding]:
 
 def _group_findings(group: result.GroupDiff, before: ClusterSnapshot, facts: Group) -> Iterator[GroupFinding]:
     evidence, name = Case(facts), group.group
-    for how, (code, fact) in _OF_OWNERS.items():
+    for how, fact in _OF_OWNERS.items():
         queues = tuple(queue.queue for queue in group.queues if queue.how == how)
         number = counted(len(queues), "queue")
         text = f"{number} of group {name} {are(len(queues))} not yet with the predicted owners: not converged"
@@ -459,8 +458,9 @@ def _group_findings(group: result.GroupDiff, before: ClusterSnapshot, facts: Gro
             why = f": owners could not be predicted: {group.not_predicted}" if group.not_predicted else ""
             text = f"no change explains the owners of {number} of group {name}{why}"
         if queues:
+            finding = Finding("unexplained-owners" if how == "unexplained" else "not-moved-yet", text, name)
             yield replace(
-                group_finding(Finding(code, text, name), name),
+                group_finding(finding, name),
                 queues=queues,
                 evidence=(evidence.seen(fact, len(queues), threshold=1),),
                 consequence=f"The owners of {number} differ from the prediction.",

@@ -69,10 +69,6 @@ HASHING = tuple(name for name, rule in RULES.items() if rule.decides == "hash")
 JAVA_CLASSES = {rule.java_class: name for name, rule in RULES.items() if rule.java_class is not None}
 
 
-def class_of(name: str) -> Callable[..., Strategy]:
-    return class_at(RULES[name].place)
-
-
 @cache
 def class_at(place: str) -> Callable[..., Strategy]:
     module, _, found = place.partition(".")
