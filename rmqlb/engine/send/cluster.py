@@ -61,7 +61,6 @@ class Cluster:
         self.courses = [FailureCourse(failure) for failure in scenario.failures]
         self.reactions: dict[str, tuple[int, Reaction]] = {}  # failing broker → its failure's index and reaction
         self.version = 0  # counts the client's route changes
-        self.changes = 0  # counts everything that happened
         self.queue_counts = {d.broker_name: max(d.write_queue_nums, d.read_queue_nums) for d in route.queue_datas}
         self.keeps_list = False  # the client never requests the route again
         self.unlisted: frozenset[str] = frozenset()  # brokers that the client's list lost
@@ -95,7 +94,6 @@ class Cluster:
             self._by_message.append((moment.message or 1, index, action))
 
     def _happen(self, at: int, index: int, action: _Action) -> None:
-        self.changes += 1
         if action == "poll":
             self._polls.discard(at)
             self.refresh()
@@ -133,7 +131,6 @@ class Cluster:
         if left_out != (self.gone, self._unwritable) and has_broker:
             self._take(left_out)
             self.version += 1
-            self.changes += 1
 
     def _take(self, left_out: tuple[frozenset[str], frozenset[str]]) -> None:
         gone, unwritable = self.gone, self._unwritable = left_out
