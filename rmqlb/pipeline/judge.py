@@ -196,7 +196,6 @@ class _Of(Struct):
     def _assignments(self, facts: Group, strategy: str, owners: Owners, *, runs: bool) -> Iterator[Row]:
         for queue, own in owners.items():
             observed = facts.observed.get(queue)
-            state = facts.states.get(queue)
             for owner in own or (None,):
                 yield Assignments(
                     **self._key,
@@ -210,7 +209,7 @@ class _Of(Struct):
                     owners=len(own),
                     owners_observed=observed,
                     mismatch=None if observed is None else observed != own,
-                    lag=None if state is None else state.lag,
+                    lag=_lag(facts, queue),
                 )
 
     def _what_if(self, facts: Group, strategy: str) -> Iterator[Row]:

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
-from typing import BinaryIO, Literal
 
 import msgspec
 
@@ -31,10 +30,9 @@ _CHUNK = 1 << 20
 
 
 class DumpSource(NothingToAsk):
-    def __init__(self, path: str, *, max_bytes: int = DEFAULT_LIMIT, stdin: BinaryIO | None = None) -> None:
+    def __init__(self, path: str, *, max_bytes: int = DEFAULT_LIMIT) -> None:
         self._path = path  # the file, or `-` for stdin
         self._max_bytes = max_bytes
-        self._stdin = stdin  # where `-` reads from; the process's own by default
         self._where = "stdin" if path == STDIN else path
 
     def fetch(self, wanted: Wanted, progress: Progress = no_progress) -> ClusterSnapshot:
@@ -48,9 +46,9 @@ class DumpSource(NothingToAsk):
     def _chunks(self) -> Iterator[bytes]:
         try:
             if self._path == STDIN:
-                if self._stdin is None and sys.stdin is None:
+                if sys.stdin is None:
                     raise ValueError("it is closed")
-                yield from iter(partial((self._stdin or sys.stdin.buffer).read, _CHUNK), b"")
+                yield from iter(partial(sys.stdin.buffer.read, _CHUNK), b"")
                 return
             if os.path.isfile(self._path) and os.path.getsize(self._path) > self._max_bytes:
                 raise too_large(self._where, self._max_bytes)
@@ -74,13 +72,8 @@ _OPENS, _CLOSES = (b"{", b"["), (b"}", b"]")
 
 class Document(msgspec.Struct, frozen=True):
     snapshot: ClusterSnapshot
-    snapshots: int = 1  # number of whole snapshots in it
+    snapshots: int = 1  # number of whole snapshots in it; without one it may be merged with others
     pieces: Pieces | None = None  # routes and answers, for `merge`; None for one snapshot in strict JSON
-
-    @property
-    def kind(self) -> Literal["snapshot", "pieces"]:
-        """The kind of dump: `pieces` if it has no whole snapshot and may be merged with others."""
-        return "snapshot" if self.snapshots else "pieces"
 
     @property
     def cluster(self) -> str | None:
