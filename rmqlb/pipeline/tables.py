@@ -249,17 +249,7 @@ class Changes(Row, frozen=True):
     broker_name: Annotated[str | None, "the queue's broker"]
     queue_id: Annotated[int | None, "its number there"]
     change: Annotated[
-        Literal[
-            "queue-moved",
-            "consumer-joined",
-            "consumer-left",
-            "strategy",
-            "queue-count",
-            "finding-new",
-            "finding-gone",
-            "group-new",
-            "group-gone",
-        ],
+        str,
         "queue-moved (other owners), consumer-joined, consumer-left, strategy, queue-count (of a "
         "topic of the group), finding-new, finding-gone, group-new or group-gone",
     ]

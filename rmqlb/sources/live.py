@@ -245,7 +245,7 @@ class LiveSource:
     def _with_silent_asked_again(self, groups: list[ConsumerGroup]) -> list[ConsumerGroup]:
         """Read again the groups for which a silent broker answers a second request."""
         names = sorted({part.name for part in self._unread if part.is_of_server} & self._requested)
-        if not names or self._deadline.has_passed or not self.reads.silent_brokers_answer():
+        if not names or self._deadline.rest <= 0 or not self.reads.silent_brokers_answer():
             return groups
         self._unread = [part for part in self._unread if part.name not in names or part.kind == "route"]
         again = self._several([*names, *(name for name in self._chosen() if name not in self._requested)])
@@ -343,7 +343,7 @@ class LiveSource:
 
     @property
     def _reads_in_time(self) -> NameServerReads | None:
-        return None if self._deadline.has_passed else self.reads.broker_reads
+        return None if self._deadline.rest <= 0 else self.reads.broker_reads
 
     def _offsets(self, group: str, addresses: Sequence[str]) -> States:
         """Offsets by queue, stored ones where brokers report 0; for an empty queue 0 is correct."""
