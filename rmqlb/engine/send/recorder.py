@@ -101,8 +101,7 @@ class Recorder:
         self.counts["failed" if failed else "stored"][queue] += 1
         if failed:
             self.failing += took
-            if message.failure is not None:
-                course = self._cluster.courses[message.failure]
+            if (course := message.failing) is not None:
                 course.failed += 1
                 course.first_failed = message.started if course.first_failed is None else course.first_failed
                 course.last_failed = max(course.last_failed or 0, message.started)
