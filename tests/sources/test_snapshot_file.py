@@ -1,4 +1,3 @@
-import io
 import json
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,13 +15,13 @@ from rmqlb.model.group import ConsumerGroup, QueueState, Seen
 from rmqlb.model.process_queue import ConsumerEvidence, ConsumeStatus, ProcessQueue, PullLimits
 from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting, Unread, Wanted
 from rmqlb.remoting.frame import FrameDecoder
-from rmqlb.sources.dump import DumpSource
+from rmqlb.sources.dump import read_document
 from rmqlb.sources.formats import documents as docs
 from rmqlb.sources.formats.snapshot_file import to_document
 from rmqlb.views.formats.machine import as_json, as_yaml, envelope
 from rmqlb.views.report import Report
 from tests.support.any_value import SIMPLE, any_of
-from tests.support.mismatches import captured_frames, every_case
+from tests.support.mismatches import captured_frames, every_case, refusal
 
 from .captures import dashboard_data, queue
 
@@ -78,7 +77,7 @@ def whole(snapshot: ClusterSnapshot) -> dict[str, Any]:
 
 
 def read(text: str, wanted: Wanted = ALL) -> ClusterSnapshot:
-    snapshot = DumpSource("-", stdin=io.BytesIO(text.encode())).fetch(wanted)
+    snapshot = read_document(text.encode(), "stdin", wanted).snapshot
     return ClusterSnapshot(
         snapshot.kind, "snapshot", snapshot.taken_at, snapshot.routes, snapshot.groups, snapshot.unread
     )
@@ -93,9 +92,7 @@ def only_group(**fields: object) -> ConsumerGroup:
 
 
 def problem(text: str, wanted: Wanted = ALL) -> DocumentError:
-    with pytest.raises(DocumentError) as caught:
-        read(text, wanted)
-    return caught.value
+    return refusal(DocumentError, read, text, wanted)
 
 
 @settings(max_examples=100, deadline=None)
@@ -279,8 +276,7 @@ def test_an_offset_is_any_java_long_and_a_key_that_is_no_queue_is_refused_in_one
     for number in (-(2**63), 2**63 - 1):
         (state,) = evidence(mqTable={T0: {"commitOffset": number}}).queues or ()
         assert state.commit_offset == number
-    with pytest.raises(DocumentError, match=r"^x: 'T' is not a MessageQueue$"):
-        evidence(mqTable={"T": {}})
+    assert refusal(DocumentError, evidence, mqTable={"T": {}}).message == "x: 'T' is not a MessageQueue"
 
 
 @settings(deadline=None)
