@@ -1,4 +1,3 @@
-import io
 import json
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,13 +15,13 @@ from rmqlb.model.group import ConsumerGroup, QueueState, Seen
 from rmqlb.model.process_queue import ConsumerEvidence, ConsumeStatus, ProcessQueue, PullLimits
 from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting, Unread, Wanted
 from rmqlb.remoting.frame import FrameDecoder
-from rmqlb.sources.dump import DumpSource
+from rmqlb.sources.dump import read_document
 from rmqlb.sources.formats import documents as docs
 from rmqlb.sources.formats.snapshot_file import to_document
 from rmqlb.views.formats.machine import as_json, as_yaml, envelope
 from rmqlb.views.report import Report
 from tests.support.any_value import SIMPLE, any_of
-from tests.support.mismatches import captured_frames, every_case
+from tests.support.mismatches import captured_frames, every_case, refusal
 
 from .captures import dashboard_data, queue
 
@@ -78,7 +77,7 @@ def whole(snapshot: ClusterSnapshot) -> dict[str, Any]:
 
 
 def read(text: str, wanted: Wanted = ALL) -> ClusterSnapshot:
-    snapshot = DumpSource("-", stdin=io.BytesIO(text.encode())).fetch(wanted)
+    snapshot = read_document(text.encode(), "stdin", wanted).snapshot
     return ClusterSnapshot(
         snapshot.kind, "snapshot", snapshot.taken_at, snapshot.routes, snapshot.groups, snapshot.unread
     )
@@ -93,9 +92,7 @@ def only_group(**fields: object) -> ConsumerGroup:
 
 
 def problem(text: str, wanted: Wanted = ALL) -> DocumentError:
-    with pytest.raises(DocumentError) as caught:
-        read(text, wanted)
-    return caught.value
+    return refusal(DocumentError, read, text, wanted)
 
 
 @settings(max_examples=100, deadline=None)
@@ -156,20 +153,17 @@ def one_group(**fields: object) -> dict[str, object]:
 GROUP0 = "$.data.groups[0]"
 
 
-@every_case(
-    ("data", "message"),
-    [
-        ({"topics": [{"topic": "T"}]}, "Object missing required field route at $.data.topics[0]"),
-        ({"topics": [{"topic": 1, "route": {}}]}, "Expected str, got int at $.data.topics[0].topic"),
-        ({"topics": None}, "Expected array, got null at $.data.topics"),
-        ({"groups": [{}]}, f"Object missing required field group at {GROUP0}"),
-        (one_group(views=[{}]), f"Object missing required field connections at {GROUP0}.views[0]"),
-        (one_group(clientIds="a"), f"Expected array | null, got str at {GROUP0}.clientIds"),
-        (one_group(queues=[{"topic": "T", "brokerName": "a", "queueId": "0"}]), f"Expected int, got str at {GROUP0}.queues[0].queueId"),
-        (one_group(seen={"where": "x", "at": "soon"}), f"Invalid RFC3339 encoded datetime at {GROUP0}.seen.at"),
-        (one_group(reports=[{"clientId": "a", "evidence": {"queues": {}}}]), f"Expected array | null, got object at {GROUP0}.reports[0].evidence.queues"),
-    ],
-)  # fmt: skip
+@every_case(("data", "message"), [
+    ({"topics": [{"topic": "T"}]}, "Object missing required field route at $.data.topics[0]"),
+    ({"topics": [{"topic": 1, "route": {}}]}, "Expected str, got int at $.data.topics[0].topic"),
+    ({"topics": None}, "Expected array, got null at $.data.topics"),
+    ({"groups": [{}]}, f"Object missing required field group at {GROUP0}"),
+    (one_group(views=[{}]), f"Object missing required field connections at {GROUP0}.views[0]"),
+    (one_group(clientIds="a"), f"Expected array | null, got str at {GROUP0}.clientIds"),
+    (one_group(queues=[{"topic": "T", "brokerName": "a", "queueId": "0"}]), f"Expected int, got str at {GROUP0}.queues[0].queueId"),
+    (one_group(seen={"where": "x", "at": "soon"}), f"Invalid RFC3339 encoded datetime at {GROUP0}.seen.at"),
+    (one_group(reports=[{"clientId": "a", "evidence": {"queues": {}}}]), f"Expected array | null, got object at {GROUP0}.reports[0].evidence.queues"),
+])  # fmt: skip
 def test_a_wrong_field_is_named_by_its_path(data: dict[str, Any], message: str) -> None:
     assert problem(snapshot_text(data)).message == f"stdin: {message}"
     as_yaml_text = as_yaml({"schema": "rmqlb/snapshot", "formatVersion": "1.0", "data": data})
@@ -282,8 +276,7 @@ def test_an_offset_is_any_java_long_and_a_key_that_is_no_queue_is_refused_in_one
     for number in (-(2**63), 2**63 - 1):
         (state,) = evidence(mqTable={T0: {"commitOffset": number}}).queues or ()
         assert state.commit_offset == number
-    with pytest.raises(DocumentError, match=r"^x: 'T' is not a MessageQueue$"):
-        evidence(mqTable={"T": {}})
+    assert refusal(DocumentError, evidence, mqTable={"T": {}}).message == "x: 'T' is not a MessageQueue"
 
 
 @settings(deadline=None)
