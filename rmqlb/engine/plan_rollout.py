@@ -96,7 +96,7 @@ def plan_rollout(
     anyway = misassigned_anyway(rollout, routes, orderly=scenario.orderly)
     known = None if request.to_strategy is None else overlaps(rollout, routes, orderly=scenario.orderly)
     together = sorted({min(each, len(rollout.client_ids)) for each in request.at_once})
-    least = {} if known is None else {number: least_overlap(known, number) for number in together}
+    least = {number: None if known is None else least_overlap(known, number) for number in together}
     candidates = all_candidates(rollout, routes, known, least, request)
     rebalancing = len(rollout.members.client_ids) * len(routes)
     number, tried, steps = _affordable(candidates, trials, rebalancing, most_rebalances)
@@ -159,7 +159,7 @@ def all_candidates(
     rollout: RolloutModel,
     routes: Sequence[TopicRouteData],
     known: Overlaps | None,  # the stages of a change of strategy; None of a mere restart
-    least: Mapping[int, LeastOverlap | None],  # number at once → the order with the least overlap, where one was found
+    least: Mapping[int, LeastOverlap | None],  # each number at once to try → the order with the least overlap, if found
     request: RolloutRequest,
 ) -> list[Candidate]:
     """The choices to try.
@@ -171,7 +171,7 @@ def all_candidates(
     """
     client_ids, found = rollout.client_ids, list[Candidate]()
     number = len(client_ids)
-    for together in sorted({min(each, number) for each in request.at_once}):
+    for together, best in least.items():
         if together == number:
             found.append(Candidate(client_ids, "sorted" if number == 1 else ALL_AT_ONCE, number, 0))
             continue
@@ -180,7 +180,7 @@ def all_candidates(
             orders["given"] = tuple(request.order)
         if known is None and (rollout.becomes or together > 1) and (fewest := fewest_moves(rollout, routes, together)):
             orders["fewest moves"] = fewest
-        if known is not None and (best := least.get(together)) is not None:
+        if known is not None and best is not None:
             name = "least overlap" if best.is_least else "little overlap"
             orders[name] = best.order
             if total_overlap(known.stages(best.order[::-1], together)) == best.total:

@@ -20,10 +20,10 @@ _ENDED = {"converged": "", "time": "", "interrupted": "interrupted, "}
 
 def recording_report(recording: model.Recording) -> Report:
     compared, changes, names = recording.comparison, _changes(recording), consumer_labels(recording.client_ids)
-    differences, comparison = (None, None) if compared is None else _comparison(compared)
-    first = () if differences is None or not differences.rows else (differences,)
+    against = () if compared is None else tuple(_comparison(compared))
+    first = (section for section in against[:1] if section.rows)
     consumers, intervals = _consumers(recording.consumers), intervals_section(recording.queues, _INTERVALS, heads=3)
-    last = (*(() if comparison is None else (comparison,)), _summary(recording.figures))
+    last = (*against[1:], _summary(recording.figures))
     sections = (*first, timeline_section(recording), consumers, changes, _queues(recording.queues), intervals, *last)
     tables = (changes, *(section for section in sections if section is not changes))
     facts, grave, closing = _facts(recording), _gravity(recording), _settings(recording)

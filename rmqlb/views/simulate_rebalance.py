@@ -17,22 +17,12 @@ from rmqlb.model.message_queue import sort_client_ids
 from rmqlb.model.result import counted, messages, named, of_all
 from rmqlb.model.simulate_rebalance import GroupFigures, RebalanceResult, RebalanceResults, SimulationsSummary
 from rmqlb.model.simulate_send import SendResult
+from rmqlb.views import timeline
 from rmqlb.views.columns import NOT_THERE, QUEUE_COLUMNS, Cell, Column, columns_from, columns_of, rows_of
 from rmqlb.views.numbers import about, duration, moment, number
 from rmqlb.views.of_groups import of_groups, rank
 from rmqlb.views.report import BETWEEN, Audience, Report, Section, first_places, section_of, worst
 from rmqlb.views.simulate_send import last_failed_ms, send_gravity, some_messages
-from rmqlb.views.timeline import (
-    consumer_labels,
-    event_marks,
-    intervals_section,
-    lag_section,
-    lag_text,
-    letter_styles,
-    rate_source,
-    symbols,
-    timeline_section,
-)
 
 _MOST_IN_LEAD = 2  # events that the first line names
 _MOST_WINDOWS, _MOST_EVENTS, _MOST_CONSUMERS, _MOST_QUEUES, _MOST_STEPS, _MOST_PRODUCERS = 30, 20, 40, 40, 200, 20
@@ -66,8 +56,8 @@ def rebalance_report(found: RebalanceResult | RebalanceResults) -> Report:
 def group_report(found: RebalanceResult) -> Report:
     """One group: a screen has the picture and its letters, scripts have the tables behind it."""
     sections = (
-        timeline_section(found),
-        *([] if found.lag is None else [lag_section(found, found.lag.group), _lags(found.lag)]),
+        timeline.timeline_section(found),
+        *([] if found.lag is None else [timeline.lag_section(found, found.lag.group), _lags(found.lag)]),
         _windows(found),
         _queues(found),
         _takeovers(found),
@@ -78,7 +68,8 @@ def group_report(found: RebalanceResult) -> Report:
         *(_trials(found.trials, screen=screen) for screen in (True, False) if found.trials is not None),
         _figures(found),
     )
-    facts, names, closing = group_facts(found), consumer_labels(found.client_ids), (_rules(found), *_settings(found))
+    facts, closing = group_facts(found), (_rules(found), *_settings(found))
+    names = timeline.consumer_labels(found.client_ids)
     return Report("rmqlb/simulate-rebalance", found, facts, sections, names, grave=found.gravity, closing=closing)
 
 
@@ -87,7 +78,7 @@ def group_facts(found: RebalanceResult) -> tuple[str, ...]:
     first, second = list(_longest(f, queues, broadcasting=found.broadcasting)), list(_messages(found))
     if found.lag is not None:
         since = found.events[0].at_ms if found.events else 0
-        (second if found.lag.group.gone_ms is not None else first).insert(0, lag_text(found.lag.group, since))
+        (second if found.lag.group.gone_ms is not None else first).insert(0, timeline.lag_text(found.lag.group, since))
     if f.queues_with_outage:
         left = f.queues_with_outage_at_end
         rest = f"; {'it' if f.queues_with_outage == 1 else left} still cannot be read at the end" if left else ""
@@ -203,7 +194,7 @@ def _settings(found: RebalanceResult) -> Iterator[str]:
         parts.append(f"{counted(found.lag.consume_threads, 'consume thread')} per consumer")
     if found.rates is not None:
         more = "" if found.scenario.consume_ms else " (add --set consume-time=TIME for lag)"
-        parts.append(f"rates: {rate_source(found.rates)}{more}")
+        parts.append(f"rates: {timeline.rate_source(found.rates)}{more}")
     yield "; ".join(parts)
     usual, given = model.timers_in_ms(Timers()), []
     for name, field in zip(TIMER_NAMES, usual.__struct_fields__, strict=True):
@@ -307,7 +298,7 @@ def _intervals(found: RebalanceResult) -> Section:
         Column("for", "lengthMs", "ms", of=lambda each: _length(each.from_ms, each.to_ms)),
         *columns_from("state owners:clients"),
     )
-    return intervals_section(found.queues, columns, heads=4)
+    return timeline.intervals_section(found.queues, columns, heads=4)
 
 
 def _steps(found: RebalanceResult) -> Section:
@@ -326,7 +317,7 @@ def _events(found: RebalanceResult) -> Section:
         *columns_from("readQueueNums=read_queues?@read_queues writeQueueNums=write_queues?@write_queues", "number"),
         Column("as written", "text", shown=False),
     )
-    rows = tuple((mark, *row) for mark, row in zip(event_marks(events), rows_of(columns, events), strict=True))
+    rows = tuple((mark, *row) for mark, row in zip(timeline.event_marks(events), rows_of(columns, events), strict=True))
     brief = first_places(len(rows), _MOST_EVENTS)
     is_known = len(events) <= _MOST_IN_LEAD or all(event.subject in consumers for event in events)
     audience: Audience = "scripts" if is_known else "all"
@@ -334,13 +325,13 @@ def _events(found: RebalanceResult) -> Section:
 
 
 def _consumers(found: RebalanceResult) -> Section:
-    letters, short = symbols(found.client_ids), consumer_labels(found.client_ids)
+    letters, short = timeline.symbols(found.client_ids), timeline.consumer_labels(found.client_ids)
     happens: dict[str, list[str]] = {client_id: [] for client_id in letters}
     for event in found.events:
         if event.subject in happens:
             happens[event.subject].append(f"{event.kind} {moment(event.at_ms)}")
     columns = (
-        Column("", "letter", styles=letter_styles(letters), of=lambda part: letters[part.client_id]),
+        Column("", "letter", styles=timeline.letter_styles(letters), of=lambda part: letters[part.client_id]),
         Column("#", "label", shown=letters != short, of=lambda part: short[part.client_id]),
         *columns_from("clientId=consumer queuesAtStart=before:number queuesAtEnd=after:number taken:number"),
         Column("events", "events", spare=True, of=lambda part: ", ".join(happens[part.client_id])),

@@ -18,24 +18,13 @@ from msgspec.structs import replace
 
 from rmqlb.engine.backlog import Change, Flow, Lag, Pool, backlog
 from rmqlb.engine.rebalance.start_offsets import new_queues, start_of
+from rmqlb.model import simulate_rebalance as result
 from rmqlb.model.group import RETRY_PREFIX, States
 from rmqlb.model.group_scenario import SECOND_US, GroupScenario
 from rmqlb.model.message_queue import MessageQueue, sort_client_ids, sort_queues
 from rmqlb.model.result import milliseconds, milliseconds_if_known, sum_if_known
 from rmqlb.model.route import TopicRouteData
-from rmqlb.model.simulate_rebalance import (
-    BAD_STATES,
-    Interval,
-    LagCurve,
-    LagOverTime,
-    LagPoint,
-    OwnerState,
-    QueueLag,
-    QueueTimeline,
-    StartOffset,
-    Step,
-    Takeover,
-)
+from rmqlb.model.simulate_rebalance import BAD_STATES, Interval, OwnerState, QueueTimeline, StartOffset, Step, Takeover
 
 Switches = dict[MessageQueue, list[tuple[int, bool]]]
 Break = tuple[int, int | None]  # from when to when; None while it lasts
@@ -420,7 +409,7 @@ Reads = Mapping[MessageQueue, Sequence[tuple[int, int, str]]]  # queue → from,
 
 def lag_over_time(
     log: EventLog, lines: Sequence[QueueTimeline], scenario: GroupScenario, states: States, end_us: int
-) -> LagOverTime | None:
+) -> result.LagOverTime | None:
     """The lag, by the fluid model on the queues' readers; None if a rate or a listener's time is unknown.
 
     A topic's inflow goes to its queues that exist and whose brokers run, in the ratio of their rates. A new owner
@@ -458,8 +447,8 @@ def lag_over_time(
         times = sorted({at for begin, end, _ in spans for at in (begin, end) if 0 < at < end_us})
         changes += (Change(at / SECOND_US, {queue: _readers(spans, at, end_us)}) for at in times)
     found = backlog(flows, pools, [*changes, *_redelivered(lines, reads)])
-    each = tuple(QueueLag(q.topic, q.broker_name, q.queue_id, lag=_curve(lag)) for q, lag in found.queues.items())
-    return LagOverTime(_curve(found.group), each, scenario.consume_threads)
+    each = (result.QueueLag(q.topic, q.broker_name, q.queue_id, lag=_curve(lag)) for q, lag in found.queues.items())
+    return result.LagOverTime(_curve(found.group), tuple(each), scenario.consume_threads)
 
 
 def _is(switches: Sequence[tuple[int, bool]], at_us: int) -> bool:
@@ -494,7 +483,10 @@ def _redelivered(lines: Sequence[QueueTimeline], reads: Reads) -> list[Change]:
     return found
 
 
-def _curve(lag: Lag) -> LagCurve:
-    points = tuple(LagPoint(round(1000 * at, 3), round(messages, 3)) for at, messages in lag.points)
-    peak = None if lag.peak is None else LagPoint(round(1000 * lag.peak[0], 3), round(lag.peak[1], 3))
-    return LagCurve(points, peak, None if lag.gone_s is None else round(1000 * lag.gone_s, 3), round(lag.growth, 3))
+def _curve(lag: Lag) -> result.LagCurve:
+    def point(at_s: float, messages: float) -> result.LagPoint:
+        return result.LagPoint(round(1000 * at_s, 3), round(messages, 3))
+
+    gone_ms = None if lag.gone_s is None else round(1000 * lag.gone_s, 3)
+    points, peak = tuple(point(*each) for each in lag.points), None if lag.peak is None else point(*lag.peak)
+    return result.LagCurve(points, peak, gone_ms, round(lag.growth, 3))
