@@ -1,3 +1,6 @@
+from collections.abc import Mapping
+from typing import Any
+
 from rmqlb.cli.common.declare import Panel, Text, Texts, about, command, own, shown
 from rmqlb.cli.common.options import OutputOptions, SourceOptions, StrategyOptions
 from rmqlb.cli.common.output_files import PictureOptions
@@ -71,17 +74,18 @@ def record(source: SourceOptions, options: RecordOptions, output: OutputOptions)
     terminal = Terminal("record", output, more_formats=("jsonl",), files=options)
     parsed = conditions(options.fail_on, FIGURES)
     against, replayed = options.against or (), options.replay
+    live = {name: getattr(options, name) for name in ("group", "topic", "every", "until", "for_")}
     must_be_askable(parsed, is_compared=bool(against))
     event_at = amounts.given(amounts.moment_ms, options.event_at, "--event-at")
     tolerance_ms = amounts.whole_ms(options.tolerance, "--tolerance")
     if replayed is not None:
-        _reject_live_options(options)
+        _reject_live_options(live, options)
         recording, snapshot, findings = recorded(replayed, event_at)
         predicted = expected(against, recording.group) if against else None
     else:
         from rmqlb.cli.recorder import recorder_of
 
-        recorder = recorder_of(source, options, terminal)
+        recorder = recorder_of(source, terminal, options.strategy_options, **live)
         predicted = expected(against, recorder.group) if against else None  # rejects a bad file before minutes pass
         recording, snapshot, findings = recorder.run(event_at)
     if predicted is not None:
@@ -99,9 +103,8 @@ def record(source: SourceOptions, options: RecordOptions, output: OutputOptions)
     judge(recording.conditions, terminal)
 
 
-def _reject_live_options(chosen: RecordOptions) -> None:
-    live = {f"--{name.rstrip('_')}": getattr(chosen, name) for name in ("group", "topic", "every", "until", "for_")}
-    for option, value in (live | {"--strategy-option": chosen.strategy_options}).items():
+def _reject_live_options(live: Mapping[str, Any], chosen: RecordOptions) -> None:
+    for name, value in (*live.items(), ("strategy-option", chosen.strategy_options)):
         if value:
-            hint = "leave one of them out"
-            raise UsageError(f"--replay shows a recording, but {option} is for a live group", hint=hint)
+            text = f"--replay shows a recording, but --{name.rstrip('_')} is for a live group"
+            raise UsageError(text, hint="leave one of them out")

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
+from rmqlb.cli.common.declare import Text, Texts
 from rmqlb.cli.common.options import SourceOptions
 from rmqlb.cli.common.reading import Reader
 from rmqlb.cli.common.terminal import Progress, Terminal
 from rmqlb.cli.common.watch import LEAST_S, heeding_an_end, wait_for_next
-from rmqlb.cli.record import RecordOptions
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.group import Given, Group
 from rmqlb.engine.group_findings import planning_findings
@@ -131,26 +131,35 @@ def _now_ms(*, up: bool = False) -> int:
     return -(-ns // 1_000_000) if up else ns // 1_000_000
 
 
-def recorder_of(source: SourceOptions, chosen: RecordOptions, terminal: Terminal) -> GroupRecorder:
+def recorder_of(
+    source: SourceOptions,
+    terminal: Terminal,
+    strategy_options: Texts,
+    *,
+    group: Text,
+    topic: Texts,
+    every: Text,
+    until: Text,
+    for_: Text,
+) -> GroupRecorder:
     if source.source is not None and not is_live(source.source):
         hint = "name NameServers or a Dashboard with -s; --replay FILE shows a recording again"
         raise UsageError(f"{source.source} is not a running cluster: nothing changes there", hint=hint)
-    reader, name = Reader(source, terminal), chosen.group
+    reader, name = Reader(source, terminal), group
     if not name:
         raise UsageError("which group?", hint="name a group with --group", code="which-group")
-    named, topics = select(name), tuple(dict.fromkeys(chosen.topic or ()))
+    named, topics = select(name), tuple(dict.fromkeys(topic or ()))
     if named.several:
         name = named.only(reader.fetch(Wanted(several=named.names, owners=False))) or name
-    settings = reported_strategies(chosen.strategy_options or ()).settings_for(topics, name)
-    return GroupRecorder(reader, name, topics, settings, _schedule(chosen), terminal)
+    settings = reported_strategies(strategy_options or ()).settings_for(topics, name)
+    return GroupRecorder(reader, name, topics, settings, _schedule(every or "1s", until, for_), terminal)
 
 
-def _schedule(chosen: RecordOptions) -> Schedule:
-    text, until = chosen.every or "1s", chosen.until
-    every_s, for_s = duration_us(text, "--every") / 1e6, duration_us(chosen.for_ or "10m", "--for") / 1e6
+def _schedule(every: str, until: Text, for_: Text) -> Schedule:
+    every_s, for_s = duration_us(every, "--every") / 1e6, duration_us(for_ or "10m", "--for") / 1e6
     if every_s < LEAST_S:
         hint = "pass 1s or more: consumers answer on the threads that also serve brokers"
-        raise UsageError(f"--every {text}: shorter than 1s", hint=hint)
+        raise UsageError(f"--every {every}: shorter than 1s", hint=hint)
     if until is not None and "T" in until:
         return Schedule(every_s, until_converged=False, for_s=for_s, at_ms=moment_ms(until, "--until"))
     if until is not None and until != "converged":
@@ -159,5 +168,5 @@ def _schedule(chosen: RecordOptions) -> Schedule:
         except UsageError as error:
             error.hint = "write converged, a duration such as 90s, or a point in time such as 2026-11-22T16:00:00Z"
             raise
-        for_s = min(until_s, for_s) if chosen.for_ else until_s
+        for_s = min(until_s, for_s) if for_ else until_s
     return Schedule(every_s, until == "converged", for_s, at_ms=None)
