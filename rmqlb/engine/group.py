@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import TypeVar
 
@@ -571,8 +571,9 @@ def resolve(
     return Group(snapshot, name, settings or Settings(), given)
 
 
-def resolve_all(snapshot: ClusterSnapshot, names: Iterable[str], settings: Settings | None = None) -> Iterator[Group]:
-    return (Group(snapshot, name, settings or Settings(), assumption(snapshot, name)) for name in names)
+def group_of(snapshot: ClusterSnapshot, name: str, settings: Settings | None = None) -> Group:
+    """The group as it is, with the default strategy where nothing shows another."""
+    return Group(snapshot, name, settings or Settings(), assumption(snapshot, name))
 
 
 def assumption(snapshot: ClusterSnapshot, name: str) -> Given:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -18,7 +18,7 @@ from rmqlb.engine.check import GROUP_MEASURES
 from rmqlb.engine.conditions import Condition, Figures
 from rmqlb.engine.diagnose.diagnose import case_since, lagging
 from rmqlb.engine.drain import drains_of
-from rmqlb.engine.group import Group, Ownership, all_groups, known, resolve_all
+from rmqlb.engine.group import Group, Ownership, all_groups, group_of, known
 from rmqlb.engine.group_findings import group_findings
 from rmqlb.engine.source_findings import unread_findings
 from rmqlb.errors import UsageError
@@ -47,6 +47,7 @@ from rmqlb.model.groups import (
     Status,
 )
 from rmqlb.model.owners import Origin
+from rmqlb.model.policy import DRAIN_TIME, Policy
 from rmqlb.model.result import ERROR, WARNING, Progress, TriedCondition, no_progress, utc_text
 from rmqlb.model.snapshot import ClusterSnapshot, Unread, UnreadKind, suggestion
 
@@ -156,27 +157,31 @@ _OF_GROUP: tuple[UnreadKind, ...] = ("group", "members", "member", "link", "offs
 
 def overview(
     snapshot: ClusterSnapshot,
-    names: Iterable[str],
+    names: Sequence[str],
     settings: Settings,
+    max_lag: int = MAX_LAG,
+    policy: Policy | None = None,
     *,
-    max_lag: Callable[[str], int] = lambda _: MAX_LAG,
-    max_drain_ms: Callable[[str], float] = lambda _: math.inf,
     earlier: Sequence[ClusterSnapshot] = (),
     progress: Progress = no_progress,
 ) -> Overview:
-    """The groups in a line each, the worst first; a group lags above `max_lag` messages or `max_drain_ms`.
+    """The groups in a line each, the worst first.
 
-    Drain times need `earlier` snapshots, the oldest first.
+    A group lags above `max_lag` messages, or the least limits of its lag and its drain time in the policy. Drain times
+    need `earlier` snapshots, the oldest first.
     """
-    unread, listed = unread_of_groups(snapshot), list(names)
-    lines = []
-    for done, group in enumerate(resolve_all(snapshot, listed, settings)):
-        progress("groups", done, len(listed))
-        name = group.name or ""
-        drain = drains_of(case_since(group, earlier)).group
-        lines.append(group_line(group, unread.get(name, ()), max_lag(name), drain, max_drain_ms(name)))
+
+    def limit(of: str, name: str, default: float) -> float:
+        return default if policy is None else policy.least(of, name, default)
+
+    unread, lines = unread_of_groups(snapshot), []
+    for done, name in enumerate(names):
+        progress("groups", done, len(names))
+        group = group_of(snapshot, name, settings)
+        drain, lag = drains_of(case_since(group, earlier)).group, int(limit("lag", name, max_lag))
+        lines.append(group_line(group, unread.get(name, ()), lag, drain, limit(DRAIN_TIME, name, math.inf)))
     lines.sort(key=_badness)
-    own = snapshot.own_groups or sum(map(is_system_group, {*all_groups(snapshot)}.difference(listed)))
+    own = snapshot.own_groups or sum(map(is_system_group, {*all_groups(snapshot)}.difference(names)))
     return Overview(tuple(lines), _summary(lines, own))
 
 

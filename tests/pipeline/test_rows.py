@@ -10,7 +10,7 @@ import pytest
 import rmqlb
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.assignment.assign import Owners, owners_at_rest, spread
-from rmqlb.engine.group import Group, all_groups, known, resolve_all
+from rmqlb.engine.group import Group, all_groups, group_of, known
 from rmqlb.engine.show_groups import overview
 from rmqlb.engine.sweep_failures.sweep import SweepRequest, sweep_snapshot
 from rmqlb.model.group import BROADCASTING, is_system_group
@@ -50,7 +50,7 @@ def names(path: Path) -> list[str]:
 
 def groups(fleet: Path) -> Iterator[tuple[str, Group]]:
     for cluster, path in files(fleet).items():
-        yield from ((cluster, group) for group in resolve_all(snapshot(path), names(path)))
+        yield from ((cluster, group_of(snapshot(path), name)) for name in names(path))
 
 
 def by_group(found: list[dict[str, Any]], **only: object) -> dict[tuple[str, str], list[dict[str, Any]]]:

@@ -78,8 +78,7 @@ def _frozen(case: Case, own: str) -> Iterator[Trouble]:
     if not waiting:
         raise AnotherSampleNeeded(f"{own} did not answer, and no message waits in the queues predicted for it")
     if span_ms < evidence.HELD_MS:
-        shown = f"{own} does not answer"
-        raise AnotherSampleNeeded(f"{shown}: needs 2 samples, got 1", suspect=own, shown=shown)
+        raise AnotherSampleNeeded(f"{own} does not answer", "2 samples, got 1", suspect=own)
     listing = [view for view in case.views if own in view.client_ids]
     unread = f"seconds in which no message of {counted(len(waiting), 'queue')} predicted for {own} was consumed"
     facts = (
@@ -141,7 +140,7 @@ def _failing_listener(consumer: ConsumerReports) -> Iterator[Trouble]:
     before = [each for each in consumer.reports[:-1] if read_at - (each.read_at or read_at) >= evidence.HELD_MS]
     if not before:
         problem = f"the listener of {own} failed for {failed} of {failed + consumed} messages in the last minute"
-        raise AnotherSampleNeeded(f"{problem}: needs 2 samples, got 1", suspect=own, shown=problem)
+        raise AnotherSampleNeeded(problem, "2 samples, got 1", suspect=own)
     if _failing_minute(consumer, before[-1]) is not None:
         statuses = consumer.now.statuses or {}
         topics = {topic for topic, each in statuses.items() if each.failed_per_s and not topic.startswith(RETRY_PREFIX)}
@@ -272,11 +271,11 @@ def _not_pulled_just_now(consumer: ConsumerReports, queues: tuple[MessageQueue, 
     if (old := _old_messages(consumer)) is not None:
         return old
     raise AnotherSampleNeeded(
-        f"{shown}: needs {needed // 1000} s between samples without the end of a call, got {lasted // 1000} s",
+        shown,
+        f"{needed // 1000} s between samples without the end of a call, got {lasted // 1000} s",
         after_ms=needed - lasted,
         needed_ms=needed,
         suspect=own,
-        shown=shown,
     )
 
 
@@ -366,7 +365,8 @@ def _standing_head(consumer: ConsumerReports, item: ProcessQueue) -> Iterator[Tr
         if lasted >= needed:
             wanted = "a sample in which other messages finish"
         doubt = AnotherSampleNeeded(
-            f"offset {first} of {name} is unfinished at {own}: needs {wanted}",
+            f"offset {first} of {name} is unfinished at {own}",
+            wanted,
             after_ms=max(needed - lasted, 0) or None,
             needed_ms=needed,
         )

@@ -13,7 +13,7 @@ from rmqlb.engine.diagnose import consumption, lags, owners, shares
 from rmqlb.engine.diagnose.case import OVER_TIME, Case, ComesOf
 from rmqlb.engine.diagnose.evidence import BLOCKED_MS, NEEDED, AnotherSampleNeeded, DoesNotApply
 from rmqlb.engine.drain import drains_of
-from rmqlb.engine.group import Group, assumption, known
+from rmqlb.engine.group import Group, group_of, known
 from rmqlb.errors import DataError
 from rmqlb.model import diagnosis as result
 from rmqlb.model.group import BROADCASTING, RETRY_PREFIX, ConsumerGroup
@@ -45,7 +45,10 @@ def diagnose(case: Case, *, max_lag: int = result.MAX_LAG) -> result.Diagnosis:
         elif all(each.severity == INFO for each in answer.findings):  # otherwise missing evidence adds nothing new
             needs, shown = NEEDED.get(why.hint or "", "other evidence"), None
             if isinstance(why, AnotherSampleNeeded):
-                needs, shown = result.MORE_SAMPLES if case.earlier else result.SECOND_SAMPLE, why.shown
+                needs, shown = (
+                    result.MORE_SAMPLES if case.earlier else result.SECOND_SAMPLE,
+                    why.shown if why.suspect else None,
+                )
             remedy = None if why.hint is None else str(why.hint)
             unknown.append(result.Undecided(code, why.message, remedy, needs, shown))
     found_any = any(finding.severity != INFO for finding in findings)
@@ -81,7 +84,7 @@ def suspicions(case: Case) -> tuple[result.GroupFinding, ...]:
             code, WARNING, name, consumers=(why.suspect,), message=f"group {name}: {why.shown}; another sample decides"
         )
         for code in ONE_SAMPLE
-        if isinstance(why := case.answer(code).why, AnotherSampleNeeded) and why.suspect is not None
+        if isinstance(why := case.answer(code).why, AnotherSampleNeeded) and why.suspect
     )
 
 
@@ -159,8 +162,7 @@ def earlier_sample(snapshot: ClusterSnapshot, name: str) -> ConsumerGroup:
 
 def case_of(samples: Sequence[ClusterSnapshot], name: str, settings: Settings) -> Case:
     """The evidence of the last sample, with earlier samples that have the group."""
-    now = samples[-1]
-    return case_since(Group(now, name, settings, assumption(now, name)), samples[:-1])
+    return case_since(group_of(samples[-1], name, settings), samples[:-1])
 
 
 def case_since(group: Group, earlier: Sequence[ClusterSnapshot]) -> Case:
@@ -203,8 +205,8 @@ def must_be_earlier(
 
     Raises DataError for a snapshot of another cluster, without any of the groups, or that is not earlier.
     """
-    times: list[tuple[datetime, ClusterSnapshot]] = []
     at, brokers_now = _taken_at(now, names), _brokers(now)
+    times: list[tuple[datetime, ClusterSnapshot]] = []
     for which, sample in earlier:
         then, others = _taken_at(sample, names), _brokers(sample)
         if others and brokers_now and not others & brokers_now:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
+from operator import itemgetter
 
 from msgspec import Struct
 
@@ -16,7 +17,7 @@ from rmqlb.engine.group import known
 from rmqlb.errors import DataError
 from rmqlb.model.diagnosis import Evidence, GroupFinding
 from rmqlb.model.group import RETRY_PREFIX, MemberView, ProxyView, is_grpc
-from rmqlb.model.message_queue import MessageQueue, sort_client_ids
+from rmqlb.model.message_queue import MessageQueue, sort_client_ids, sort_key
 from rmqlb.model.result import ERROR, INFO, WARNING, Severity, counted, messages, named, utc_text
 from rmqlb.model.snapshot import through
 
@@ -201,9 +202,8 @@ class _Link(Struct, frozen=True):
 
 
 def _cut_links(case: Case) -> list[_Link]:
-    found = {(link.client_id, link.broker_name): link for link in (*_forgotten(case), *_silent(case))}
-    order = {client_id: place for place, client_id in enumerate(sort_client_ids({each for each, _ in found}))}
-    return [found[key] for key in sorted(found, key=lambda key: (order[key[0]], key[1]))]
+    found = {(sort_key(link.client_id), link.broker_name): link for link in (*_forgotten(case), *_silent(case))}
+    return [link for _, link in sorted(found.items(), key=itemgetter(0))]
 
 
 def _silent(case: Case) -> Iterator[_Link]:

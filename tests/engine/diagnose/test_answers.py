@@ -12,7 +12,7 @@ from rmqlb.engine.diagnose import diagnose as engine
 from rmqlb.engine.diagnose.case import CHECKS
 from rmqlb.engine.diagnose.diagnose import diagnose, earlier_sample, wants_another, with_stacks, worth_stacks
 from rmqlb.engine.diagnose.evidence import clock_of
-from rmqlb.engine.group import Group, assumption
+from rmqlb.engine.group import Group, group_of
 from rmqlb.engine.group_findings import group_findings
 from rmqlb.model.diagnosis import (
     ConsumerStacks,
@@ -91,7 +91,7 @@ def test_stacks_are_worth_asking_of_consumers_with_messages_and_none_consumed_fo
 
 def test_a_start_in_the_future_is_remarked() -> None:
     late = running(Process("x", age_s=-3600), Process("y"))
-    group = Group(late, "g", Settings(), assumption(late, "g"))
+    group = group_of(late, "g")
     (its,) = (each for each in group_findings(group, ()) if each.code == "clock-ahead")
     assert (its.severity, its.consumers) == ("info", ("x",))
     assert its.message == "group g: x report a start time in the future: clock ahead of this computer's"
