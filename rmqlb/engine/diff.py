@@ -27,7 +27,7 @@ from rmqlb.errors import DataError, RmqlbError
 from rmqlb.model import diff as result
 from rmqlb.model.diagnosis import GroupFinding, group_finding
 from rmqlb.model.group import RETRY_PREFIX, QueueState
-from rmqlb.model.message_queue import MessageQueue, sort_client_ids, sort_key, sort_queues
+from rmqlb.model.message_queue import MessageQueue, grouped, sort_client_ids, sort_key, sort_queues
 from rmqlb.model.recording import DIFFERENCES
 from rmqlb.model.result import WARNING, Finding, Progress, Severity, are, counted, no_progress, side_of
 from rmqlb.model.route import TopicRouteData
@@ -417,9 +417,7 @@ def _queues_of(route: TopicRouteData | None) -> dict[str, result.BrokerQueues]:
 def _mapping(route: TopicRouteData) -> str | None:
     if not route.is_static:
         return None
-    found: dict[str, list[int]] = {}
-    for queue, broker in route.serving_brokers().items():
-        found.setdefault(broker, []).append(queue.queue_id)
+    found = grouped((broker, queue.queue_id) for queue, broker in route.serving_brokers().items())
     return "; ".join(f"{broker}: {', '.join(map(str, sorted(found[broker])))}" for broker in sorted(found))
 
 

@@ -17,7 +17,7 @@ from rmqlb.engine.group import Group, group_of, known
 from rmqlb.errors import DataError
 from rmqlb.model import diagnosis as result
 from rmqlb.model.group import BROADCASTING, RETRY_PREFIX, ConsumerGroup
-from rmqlb.model.message_queue import MessageQueue, queue_ranges, sort_client_ids, sort_queues
+from rmqlb.model.message_queue import grouped, queue_ranges, sort_client_ids, sort_queues
 from rmqlb.model.process_queue import ConsumerEvidence
 from rmqlb.model.result import ERROR, INFO, SEVERITIES, WARNING, named, utc_text
 from rmqlb.model.snapshot import ClusterSnapshot
@@ -96,11 +96,8 @@ def lagging(group: Group, limit: int) -> result.Lagging | None:
     if lag <= limit or group.group.message_model == BROADCASTING:
         return None
     owned = known(lambda: group.ownership)
-    by_owner: dict[str, list[MessageQueue]] = {}
-    for queue in lags:
-        owners = () if owned is None or owned.basis == "assumed" else owned.owners.get(queue, ())
-        if len(owners) == 1:
-            by_owner.setdefault(owners[0], []).append(queue)
+    owners = {} if owned is None or owned.basis == "assumed" else owned.owners
+    by_owner = grouped((own[0], queue) for queue in lags if len(own := owners.get(queue, ())) == 1)
     sums = {client_id: sum(lags[queue] for queue in queues) for client_id, queues in by_owner.items()}
     worst = max(sort_client_ids(sums), key=sums.__getitem__, default=None)
     if worst is None:

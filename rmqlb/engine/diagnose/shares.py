@@ -17,7 +17,7 @@ from rmqlb.engine.group import known
 from rmqlb.errors import DataError
 from rmqlb.model.diagnosis import Evidence, GroupFinding
 from rmqlb.model.group import RETRY_PREFIX, MemberView, ProxyView, is_grpc
-from rmqlb.model.message_queue import MessageQueue, sort_client_ids, sort_key
+from rmqlb.model.message_queue import MessageQueue, grouped, sort_client_ids, sort_key
 from rmqlb.model.result import ERROR, INFO, WARNING, Severity, counted, messages, named, utc_text
 from rmqlb.model.snapshot import through
 
@@ -85,11 +85,8 @@ def _queues_without_broker(case: Case) -> Mapping[str, set[MessageQueue]]:
     topics = {route.topic for route in case.routes}
     owned = {queue for queue, owners in case.observed.items() if owners}
     before = {queue for sample in case.earlier for queue in sample.queues if not queue.topic.startswith(RETRY_PREFIX)}
-    found: dict[str, set[MessageQueue]] = {}
-    for queue in owned | before:
-        if queue.topic in topics and queue.broker_name not in present:
-            found.setdefault(queue.broker_name, set()).add(queue)
-    return found
+    gone = (queue for queue in owned | before if queue.topic in topics and queue.broker_name not in present)
+    return {name: {*queues} for name, queues in grouped((queue.broker_name, queue) for queue in gone).items()}
 
 
 @rule("stale-connections")

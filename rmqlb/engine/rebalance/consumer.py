@@ -15,7 +15,7 @@ from rmqlb.engine.rebalance.connections import Connections
 from rmqlb.engine.rebalance.environment import Broker, GroupEnvironment, Share, TopicView
 from rmqlb.engine.rebalance.timelines import Hold
 from rmqlb.model.group_scenario import SECOND_US
-from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.message_queue import MessageQueue, grouped
 from rmqlb.model.result import counted
 
 _PULL_RETRY_US = SECOND_US
@@ -148,9 +148,7 @@ class Client:
     def _idle_from(self) -> dict[Broker, int]:
         """The time until each broker closes the connection if nothing is sent from now on."""
         now, timers = self.env.clock.now, self.env.timers
-        working: dict[str, list[MessageQueue]] = {}
-        for queue in self.queues.working():
-            working.setdefault(self.env.broker_name(queue), []).append(queue)
+        working = grouped((self.env.broker_name(queue), queue) for queue in self.queues.working())
         last = {broker: self._last_traffic(broker, working) for broker in self.connections.connected}
         return {broker: max(at + timers.socket_idle_us - now, 0) for broker, at in last.items()}
 
