@@ -280,10 +280,8 @@ def compare_snapshots(
 
 
 def _topic_diffs(names: Iterable[str], before: ClusterSnapshot, after: ClusterSnapshot) -> Iterator[result.TopicDiff]:
-    subscribers: dict[str, set[str]] = {}
-    for group in (*before.groups.values(), *after.groups.values()):
-        for topic in group.topics or ():
-            subscribers.setdefault(topic, set()).add(group.group)
+    groups = (*before.groups.values(), *after.groups.values())
+    subscribers = grouped((topic, group.group) for group in groups for topic in group.topics or ())
     for name in names:
         was, becomes = (s.routes[name].route if name in s.routes else None for s in (before, after))
         first, then = _queues_of(was), _queues_of(becomes)
@@ -295,7 +293,7 @@ def _topic_diffs(names: Iterable[str], before: ClusterSnapshot, after: ClusterSn
             settings = (*order, *_setting("topicQueueMappingByBroker", _mapping(was), _mapping(becomes)))
         change = _presence(was, becomes)
         if change != "changed" or brokers or settings:
-            yield result.TopicDiff(name, change, brokers, settings, tuple(sorted(subscribers.get(name, ()))))
+            yield result.TopicDiff(name, change, brokers, settings, tuple(sorted({*subscribers.get(name, ())})))
 
 
 def _summary(topics: int, groups: Sequence[result.GroupDiff], routes: Sequence[result.TopicDiff]) -> result.DiffSummary:

@@ -465,13 +465,9 @@ class ProcessQueues:
 
     def renew_locks(self) -> Steps:
         """`RebalanceImpl.lockAll` by `ConsumeMessageOrderlyService`'s timer: one request a broker."""
-        by_broker: dict[Broker, list[Hold]] = {}
-        for hold in self._table.values():
-            broker = self._env.master(hold.queue)
-            if broker is not None and (self._client.profile.renews_dropped or not hold.dropped):
-                by_broker.setdefault(broker, []).append(hold)
-        for broker, holds in by_broker.items():
-            if (yield from self._connections.request(broker)):
+        renewed = (hold for hold in self._table.values() if self._client.profile.renews_dropped or not hold.dropped)
+        for broker, holds in grouped((self._env.master(hold.queue), hold) for hold in renewed).items():
+            if broker is not None and (yield from self._connections.request(broker)):
                 for hold in holds:
                     if broker.try_lock(hold.queue, self._client.client_id):
                         hold.renewed_us, hold.locked = self._env.clock.now, True
