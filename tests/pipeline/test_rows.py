@@ -14,6 +14,7 @@ from rmqlb.engine.group import Group, all_groups, group_of, known
 from rmqlb.engine.show_groups import overview
 from rmqlb.engine.sweep_failures.sweep import SweepRequest, sweep_snapshot
 from rmqlb.model.group import BROADCASTING, is_system_group
+from rmqlb.model.message_queue import grouped
 from rmqlb.model.policy import Policy
 from rmqlb.model.snapshot import ClusterSnapshot, Wanted
 from rmqlb.pipeline.tables import Assignments, Figures, Findings, Groups, Queues, Sends, Snapshots, WhatIf
@@ -54,11 +55,8 @@ def groups(fleet: Path) -> Iterator[tuple[str, Group]]:
 
 
 def by_group(found: list[dict[str, Any]], **only: object) -> dict[tuple[str, str], list[dict[str, Any]]]:
-    grouped: dict[tuple[str, str], list[dict[str, Any]]] = {}
-    for row in found:
-        if all(row[name] == value for name, value in only.items()):
-            grouped.setdefault((row["cluster"], row["group"]), []).append(row)
-    return grouped
+    chosen = (row for row in found if all(row[name] == value for name, value in only.items()))
+    return grouped(((row["cluster"], row["group"]), row) for row in chosen)
 
 
 def queue_of(row: Mapping[str, Any]) -> tuple[Any, ...]:

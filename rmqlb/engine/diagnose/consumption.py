@@ -12,9 +12,9 @@ from rmqlb.engine.diagnose.evidence import AnotherSampleNeeded, ConsumerReports,
 from rmqlb.errors import DataError, RmqlbError
 from rmqlb.model.diagnosis import Evidence, GroupFinding
 from rmqlb.model.group import BROADCASTING, RETRY_PREFIX, ConsumerGroup, dead_letter_topic, retry_topic
-from rmqlb.model.message_queue import MessageQueue, sort_client_ids, sort_queues
+from rmqlb.model.message_queue import MessageQueue, grouped, sort_client_ids, sort_queues
 from rmqlb.model.process_queue import ConsumerEvidence, ProcessQueue
-from rmqlb.model.result import ERROR, INFO, WARNING, counted, of_all
+from rmqlb.model.result import ERROR, INFO, WARNING, are, counted, of_all
 
 SAMPLED_MS = 10_000
 """Interval of a client's counts of pulls; its rates cover 60 s of them (`StatsItem.samplingInSeconds`)."""
@@ -42,10 +42,10 @@ def frozen_consumer(case: Case) -> Iterator[GroupFinding]:
         frozen.collect(_frozen(case, client_id))
     if frozen.found:
         ids = frozen.ids
-        are = "consumer is" if len(ids) == 1 else "consumers are"
         yield case.finding(
             ERROR,
-            f"{len(ids)} {are} connected but not running: {case.summary(frozen.queues, 'not read')}",
+            f"{counted(len(ids), 'consumer')} {are(len(ids))} connected but not running: "
+            f"{case.summary(frozen.queues, 'not read')}",
             f"Check the process of {ids[0]}: garbage collection, a debugger, a stopped or starved container. "
             "A restart gives its queues to the other consumers.",
             of=frozen,
@@ -522,13 +522,10 @@ def _locked_twice(case: Case, lost: Troubles) -> Mapping[MessageQueue, frozenset
 
 
 def _lock_owners(sample: ConsumerGroup) -> dict[MessageQueue, frozenset[str]]:
-    owners: dict[MessageQueue, frozenset[str]] = {}
-    for client_id, report in sample.reports.items():
-        if report.evidence is not None and report.evidence.orderly:
-            for item in report.evidence.queues or ():
-                if item.locked and not item.dropped:
-                    owners[item.queue] = owners.get(item.queue, frozenset()) | {client_id}
-    return owners
+    reports = {i: report.evidence for i, report in sample.reports.items() if report.evidence is not None}
+    items = ((i, item) for i, report in reports.items() if report.orderly for item in report.queues or ())
+    locked = grouped((item.queue, i) for i, item in items if item.locked and not item.dropped)
+    return {queue: frozenset(ids) for queue, ids in locked.items()}
 
 
 @rule("dropped-but-consuming")

@@ -202,10 +202,10 @@ def must_be_earlier(
 
     Raises DataError for a snapshot of another cluster, without any of the groups, or that is not earlier.
     """
-    at, brokers_now = _taken_at(now, names), _brokers(now)
+    at, brokers_now = _taken_at(now, names), {broker.broker_name for broker in now.brokers}
     times: list[tuple[datetime, ClusterSnapshot]] = []
     for which, sample in earlier:
-        then, others = _taken_at(sample, names), _brokers(sample)
+        then, others = _taken_at(sample, names), {broker.broker_name for broker in sample.brokers}
         if others and brokers_now and not others & brokers_now:
             problem = f"it has broker {min(others)}, {now.endpoint} has {min(brokers_now)}"
             raise DataError(f"{which} belongs to another cluster: {problem}", code="not-earlier")
@@ -222,10 +222,6 @@ def must_be_earlier(
             raise DataError(f"{which} is not earlier: {problem}", hint=hint, code="not-earlier")
         times.append((then, sample))
     return tuple(sample for _, sample in sorted(times, key=lambda each: each[0]))
-
-
-def _brokers(sample: ClusterSnapshot) -> set[str]:
-    return {broker.broker_name for sighting in sample.routes.values() for broker in sighting.route.broker_datas}
 
 
 def _taken_at(sample: ClusterSnapshot, names: Iterable[str]) -> datetime | None:

@@ -18,7 +18,7 @@ from rmqlb.errors import DataError
 from rmqlb.model.diagnosis import Evidence, GroupFinding
 from rmqlb.model.group import RETRY_PREFIX, MemberView, ProxyView, is_grpc
 from rmqlb.model.message_queue import MessageQueue, grouped, sort_client_ids, sort_key
-from rmqlb.model.result import ERROR, INFO, WARNING, Severity, counted, messages, named, utc_text
+from rmqlb.model.result import ERROR, INFO, WARNING, Severity, counted, have, messages, named, utc_text
 from rmqlb.model.snapshot import through
 
 
@@ -58,8 +58,7 @@ def broker_gone(case: Case) -> Iterator[GroupFinding]:
         still = f"{CONVERGES_MS // 1000} s"
         consequence = "their messages wait until the broker is back"
         if owners:
-            have = "consumer still has" if len(owners) == 1 else "consumers still have"
-            consequence = f"{len(owners)} {have} them, for up to {still}"
+            consequence = f"{counted(len(owners), 'consumer')} still {have(len(owners))} them, for up to {still}"
         since = f"within the last {still}" if answered is None else f"since {answered}"
         facts = [case.seen(f"routes of the group's topics that have {name}", 0, 1)]
         items = [item for client_id in case.group.reports for item in case.report_of(client_id).queues or ()]
@@ -80,8 +79,7 @@ def broker_gone(case: Case) -> Iterator[GroupFinding]:
 
 def _queues_without_broker(case: Case) -> Mapping[str, set[MessageQueue]]:
     """Broker in no route → its queues of the group's topics at consumers or in earlier samples."""
-    routes = case.facts.snapshot.routes
-    present = {broker.broker_name for sighting in routes.values() for broker in sighting.route.broker_datas}
+    present = {broker.broker_name for broker in case.facts.snapshot.brokers}
     topics = {route.topic for route in case.routes}
     owned = {queue for queue, owners in case.observed.items() if owners}
     before = {queue for sample in case.earlier for queue in sample.queues if not queue.topic.startswith(RETRY_PREFIX)}

@@ -24,7 +24,7 @@ from rmqlb.model.diagnosis import (
     Undecided,
 )
 from rmqlb.model.group import BROADCASTING
-from rmqlb.model.message_queue import queue_ranges
+from rmqlb.model.message_queue import grouped, queue_ranges
 from rmqlb.model.process_queue import ConsumerEvidence, ProcessQueue
 from rmqlb.model.snapshot import ClusterSnapshot
 from rmqlb.views.diagnose import sentence
@@ -171,10 +171,7 @@ def lines_of(found: Diagnosis) -> Iterator[str]:
     yield "counts " + " ".join(str(getattr(found.counts, name)) for name in GroupCounts.__struct_fields__)
     for each in found.findings:
         yield from _finding(each)
-    because: dict[tuple[str, ...], list[str]] = {}
-    for one in found.consequences:
-        because.setdefault(one.causes, []).append(one.code)
-    for causes, codes in because.items():
+    for causes, codes in grouped((one.causes, one.code) for one in found.consequences).items():
         yield f"because of {', '.join(causes)}: {', '.join(codes)}"
     usual = {(each.code, each.reason) for each in diagnosed(HEALTHY).unknown}
     yield from _by_reason("unknown", [each for each in found.unknown if (each.code, each.reason) not in usual])
@@ -194,10 +191,7 @@ def _finding(each: GroupFinding) -> Iterator[str]:
 
 
 def _by_reason(answer: str, undecided: Iterable[Undecided]) -> Iterator[str]:
-    reasons: dict[tuple[str, str | None], list[str]] = {}
-    for each in undecided:
-        reasons.setdefault((each.reason, each.remedy), []).append(each.code)
-    for (reason, remedy), codes in reasons.items():
+    for (reason, remedy), codes in grouped(((each.reason, each.remedy), each.code) for each in undecided).items():
         yield f"{answer}: {', '.join(codes)}: {reason}" + (f" [{remedy}]" if remedy else "")
 
 
