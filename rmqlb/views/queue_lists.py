@@ -4,7 +4,7 @@ from textwrap import wrap
 
 from msgspec import Struct
 
-from rmqlb.model.message_queue import MessageQueue, queue_ranges
+from rmqlb.model.message_queue import MessageQueue, grouped, queue_ranges
 from rmqlb.model.owners import PopTopic
 from rmqlb.model.plan import PopTopicPlan
 from rmqlb.model.result import ERROR, Severity, counted, named, sum_if_known
@@ -41,9 +41,7 @@ def owner_lines(
     severity: Callable[[Owners], Severity | None],
 ) -> list[OwnerLine]:
     """Join queues (owners, queue, lag) with the same owners: errors first, then by the owners' places."""
-    found: dict[Owners, list[tuple[MessageQueue, int | None]]] = {}
-    for owners, queue, lag in queues:
-        found.setdefault(owners, []).append((queue, lag))
+    found = grouped((owners, (queue, lag)) for owners, queue, lag in queues)
 
     def order(line: OwnerLine) -> tuple[bool, list[list[int]]]:
         return line.severity != ERROR, [[places.get(owner, len(places)) for owner in each] for each in line.owners]

@@ -6,7 +6,6 @@ PIN and PIN_OVER_ALL pin topics to machines, as applications do correctly (PIN) 
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 
@@ -14,7 +13,7 @@ from rmqlb.engine.allocate.avg import ByConfig
 from rmqlb.engine.allocate.strategy import Prepared, Settings, Strategy, StrategyClass, Zones
 from rmqlb.engine.arguments import require, shown
 from rmqlb.errors import AllocationError, UsageError
-from rmqlb.model.message_queue import MessageQueue, sort_key, split
+from rmqlb.model.message_queue import MessageQueue, grouped, sort_key, split
 from rmqlb.model.result import counted
 
 
@@ -112,12 +111,8 @@ class MachineRoomNearby(Prepared):
     @cached_property
     def _by_zone(self) -> tuple[dict[str, Strategy], dict[str, Strategy]]:
         """Zone → strategy, of zones with consumers and of zones without, in Java's string order."""
-        queues: defaultdict[str, list[MessageQueue]] = defaultdict(list)
-        for queue in self._queues:
-            queues[self._broker_zone(queue)].append(queue)
-        members: defaultdict[str, list[str]] = defaultdict(list)
-        for client_id in self._client_ids:
-            members[self._client_zone(client_id)].append(client_id)
+        queues = grouped((self._broker_zone(queue), queue) for queue in self._queues)
+        members = grouped((self._client_zone(client_id), client_id) for client_id in self._client_ids)
         own: dict[str, Strategy] = {}
         shared: dict[str, Strategy] = {}
         for zone in sorted(queues, key=sort_key):

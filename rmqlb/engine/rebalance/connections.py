@@ -6,7 +6,7 @@ from collections.abc import Collection, Generator
 
 from rmqlb.engine.kernel import Steps
 from rmqlb.engine.rebalance.environment import Broker, Channel, GroupEnvironment, MemberList, TopicView
-from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.message_queue import MessageQueue, grouped
 from rmqlb.model.route import MASTER_ID
 
 
@@ -103,10 +103,7 @@ class Connections(Channel):
 
     def good_bye(self, locked: list[MessageQueue]) -> Steps:
         """Unlock all (`ConsumeMessageOrderlyService`), then unregister from each broker, or hang up."""
-        by_broker: dict[Broker | None, list[MessageQueue]] = {}
-        for queue in locked:
-            by_broker.setdefault(self.env.master(queue), []).append(queue)
-        for broker, queues in by_broker.items():
+        for broker, queues in grouped((self.env.master(queue), queue) for queue in locked).items():
             if broker is not None and (yield from self.request(broker)):
                 for queue in queues:
                     broker.unlock(queue, self.client_id)

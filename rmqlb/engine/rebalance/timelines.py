@@ -21,7 +21,7 @@ from rmqlb.engine.rebalance.start_offsets import new_queues, start_of
 from rmqlb.model import simulate_rebalance as result
 from rmqlb.model.group import RETRY_PREFIX, States
 from rmqlb.model.group_scenario import SECOND_US, GroupScenario
-from rmqlb.model.message_queue import MessageQueue, sort_client_ids, sort_queues
+from rmqlb.model.message_queue import MessageQueue, grouped, sort_client_ids, sort_queues
 from rmqlb.model.result import milliseconds, milliseconds_if_known, sum_if_known
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.simulate_rebalance import BAD_STATES, Interval, OwnerState, QueueTimeline, StartOffset, Step, Takeover
@@ -175,9 +175,7 @@ def timelines(
     log: EventLog, scenario: GroupScenario, states: States, end_us: int, routes: Sequence[TopicRouteData] = ()
 ) -> tuple[QueueTimeline, ...]:
     """One timeline for each queue that ever existed, in the clients' order; `routes` are those of the beginning."""
-    holds: dict[MessageQueue, list[Hold]] = {}
-    for hold in log.holds:
-        holds.setdefault(hold.queue, []).append(hold)
+    holds = grouped((hold.queue, hold) for hold in log.holds)
     is_new, found = new_queues(routes), []
 
     def start(queue: MessageQueue, is_stored: bool) -> StartOffset:
@@ -209,10 +207,7 @@ class _Notes(Struct, frozen=True, eq=False):
 
     def by_consumer(self) -> Iterator[_Notes]:
         """With BROADCASTING, no consumer takes over a queue, and each keeps its offsets in its own file."""
-        own: dict[str, list[Hold]] = {}
-        for hold in self.holds:
-            own.setdefault(hold.client_id, []).append(hold)
-        for holds in own.values():
+        for holds in grouped((hold.client_id, hold) for hold in self.holds).values():
             yield replace(self, holds=holds)
 
 
@@ -425,9 +420,7 @@ def lag_over_time(
     reads: dict[MessageQueue, list[tuple[int, int, str]]] = {queue: [] for queue in queues}
     for hold in log.holds:
         reads[hold.queue] += ((begin, end, hold.client_id) for begin, end in hold.reads(end_us))
-    of_topics: dict[str, list[float]] = {}
-    for queue, rate in scenario.rates.items():
-        of_topics.setdefault(queue.topic, []).append(rate)
+    of_topics = grouped((queue.topic, rate) for queue, rate in scenario.rates.items())
     usual = {topic: sum(rates) / len(rates) for topic, rates in of_topics.items()}  # of queues that events add
     weights = {each: scenario.rates.get(each, usual.get(each.topic, 0.0)) for each in queues}
     switches = [*log.there.values(), *log.served.values()]

@@ -22,6 +22,7 @@ from rmqlb.engine.sweep_failures import cases
 from rmqlb.engine.sweep_failures.cases import AnySubject, Cases, Failure, GroupSubject, TopicSubject, ZoneRule
 from rmqlb.errors import DataError, RmqlbError, UsageError
 from rmqlb.model import sweep_failures as result
+from rmqlb.model.message_queue import grouped
 from rmqlb.model.policy import GROUP, TOPIC, About, Bound, Policy, Rule
 from rmqlb.model.result import (
     INFO,
@@ -207,10 +208,10 @@ class Judged(Struct, frozen=True):
         moves.
         """
         for at in range(len(self.cases.limits)):
-            similar: dict[tuple[tuple[result.LossKind, ...], Bound], list[int]] = {}
-            for mask in self.cases.smallest(at):
-                kinds = tuple(loss.kind for loss in self._losses(mask))
-                similar.setdefault((kinds, self.cases.broken[mask][at]), []).append(mask)
+            similar = grouped(
+                ((tuple(loss.kind for loss in self._losses(mask)), self.cases.broken[mask][at]), mask)
+                for mask in self.cases.smallest(at)
+            )
             for (_, value), masks in similar.items():
                 mask = max(masks, key=lambda each: getattr(self._outcome(each), "moved", 0))
                 outcome, case = self._outcome(mask), self._case(mask)
