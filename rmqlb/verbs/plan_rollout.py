@@ -1,5 +1,5 @@
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase
 from typing import Unpack
 
@@ -47,11 +47,12 @@ def plan_rollout(
     wanted_conditions = conditions(fail_on, ROLLOUT_FIGURES)
     number = count(str(trials), "--trials", most=MOST_GROUP_TRIALS, least=2)
     parsed = Simulation(group, options, may_join=False)
-    together = (at_once,) if isinstance(at_once, int | str) else at_once
+    together = ",".join(map(str, (at_once,) if isinstance(at_once, int | str) else at_once))
+    every = ",".join(names_of(pauses))
     request = RolloutRequest(
         down_us=duration_us(down, "--down"),
-        pauses_us=pauses_in(",".join(names_of(pauses))),
-        at_once=numbers(",".join(map(str, together))),
+        pauses_us=_values(every, "--pause", "10s,30s,60s", lambda part: duration_us(part, "--pause")),
+        at_once=_values(together, "--at-once", "1,2", lambda part: _number(part, together)),
         to_strategy=parsed.strategies.optional(to_strategy, "--to-strategy"),
         order=None if order is None else texts_of(order),
     )
@@ -78,27 +79,20 @@ def plan_rollout(
     return with_meta(replace(plan, conditions=tried), Meta(snapshot, findings))
 
 
-def pauses_in(text: str) -> tuple[int, ...]:
-    """`--pause 10s,30s`, in microseconds; each once, from the shortest."""
-    return tuple(sorted({duration_us(part, "--pause") for part in _parts(text, "--pause", "10s,30s,60s")}))
-
-
-def numbers(text: str) -> tuple[int, ...]:
-    """`--at-once 1,2`; each once, from the smallest."""
-    parts = _parts(text, "--at-once", "1,2")
-    for part in parts:
-        if not re.fullmatch(NUMBER_AT_ONCE, part):
-            raise UsageError(f"--at-once {text}: {part} is not a number of consumers", hint="write --at-once 1,2")
-    return tuple(sorted(set(map(int, parts))))
-
-
-def _parts(text: str, option: str, right: str) -> list[str]:
+def _values(text: str, option: str, right: str, read: Callable[[str], int]) -> tuple[int, ...]:
+    """`10s,30s` or `1,2`; each once, from the smallest."""
     parts = [part.strip() for part in text.split(",")]
     if not all(parts):
         raise UsageError(f"{option} {text}: a value is missing", hint=f"write {option} {right}")
     if len(parts) > MOST_COMBINATIONS:
         raise UsageError(f"{option}: more than {MOST_COMBINATIONS} values")
-    return parts
+    return tuple(sorted(set(map(read, parts))))
+
+
+def _number(part: str, text: str) -> int:
+    if not re.fullmatch(NUMBER_AT_ONCE, part):
+        raise UsageError(f"--at-once {text}: {part} is not a number of consumers", hint="write --at-once 1,2")
+    return int(part)
 
 
 def restarted(texts: Sequence[str], client_ids: Sequence[str]) -> tuple[str, ...] | None:

@@ -38,16 +38,12 @@ def _facts(rollout: Rollout, best: RolloutChoice) -> tuple[str, ...]:
     takes = f"{best.converged} of {best.trials} trials converged"
     if best.takes_ms is not None:
         takes = f"converged after {about(best.takes_ms)}, in 95% of {best.trials} trials"
-    return (
-        f"{rollout.group or 'the group'}, {what}: {_verdict(rollout, best, changes=changes)}{part}",
-        f"  recommended: {_how(best)}{BETWEEN}{takes}",
-        *((f"  {BETWEEN.join(costs)}",) if costs else ()),
-        *(
-            (f"  {none} has an unassigned queue or a queue with duplicate owners",)
-            if changes and not rollout.misassigned
-            else ()
-        ),
-    )
+    lines = [f"{rollout.group or 'the group'}, {what}: {_verdict(rollout, best, changes=changes)}{part}"]
+    lines.append(f"  recommended: {_how(best)}{BETWEEN}{takes}")
+    lines += [f"  {BETWEEN.join(costs)}"] if costs else []
+    if changes and not rollout.misassigned:
+        lines.append(f"  {none} has an unassigned queue or a queue with duplicate owners")
+    return tuple(lines)
 
 
 def _verdict(rollout: Rollout, best: RolloutChoice, *, changes: bool) -> str:

@@ -297,19 +297,14 @@ def _waits(notes: _Notes, *, separately: bool) -> Iterator[Span]:
         owned = [(max(hold.from_us, 0), end_us if hold.to_us is None else hold.to_us) for hold in notes.holds]
         spans = [(max(begin, since), min(end, until)) for since, until in owned for begin, end in spans]
     reads = sorted(span for hold in notes.holds for span in hold.reads(end_us))
-    for span in spans:
-        yield from _between(reads, span, end_us)
-
-
-def _between(reads: Iterable[Span], span: Span, end_us: int) -> Iterator[Span]:
-    """The spans between reads within a span; after the last read only if the span lasts until the end."""
-    at, last = span
-    for begin, end in reads:
-        if at < begin < last:
-            yield at, begin
-        at = max(at, end)
-    if at < last == end_us:
-        yield at, last
+    for first, last in spans:
+        at = first
+        for begin, end in reads:
+            if at < begin < last:
+                yield at, begin
+            at = max(at, end)
+        if at < last == end_us:
+            yield at, last
 
 
 def _takeovers(
