@@ -174,7 +174,8 @@ def _escaped(text: str) -> str:
 
 def known_names(command: str, option: str) -> tuple[str, ...]:
     """The names that an option's value begins with, where its help text does not list them."""
-    from rmqlb.cli.results import figures_of, sections_of
+    from rmqlb.cli.results import figures_of, module_of, sections_of
+    from rmqlb.views.envelope import imported
 
     match option:
         case "--fail-on":
@@ -186,9 +187,10 @@ def known_names(command: str, option: str) -> tuple[str, ...]:
 
             return tuple(VERBS)
         case "--set":
-            from rmqlb.cli.common.set_option import names_for
+            from rmqlb.cli.common.set_option import names_in
 
-            return tuple(f"{name}=" for name in names_for(command))
+            function = imported(f"{module_of(command)}.{command.replace('-', '_')}")
+            return tuple(f"{name}=" for name in names_in(function.groups))
         case "--strategy-option":
             from rmqlb.verbs.strategies import KEYS
 

@@ -22,7 +22,6 @@ from rmqlb.cli import click
 from rmqlb.errors import DataError, RmqlbError, UsageError
 from rmqlb.model.configuration import (
     COLORS,
-    ActiveContext,
     ConfigFile,
     Context,
     Layer,
@@ -48,7 +47,7 @@ _TEXTS = ("color", "source-timeout", "deadline", "max-size", "proxy", "map-addre
 
 class ResolvedOptions(Struct, frozen=True):
     settings: Mapping[str, Setting]  # parameter → its setting, of parameters that have an environment variable
-    active_context: ActiveContext | None
+    active_context: Context | None  # the one whose source is read
     # why a context that was chosen on the command line or in the environment is not used; or None
     ignored_context_note: str | None
     config: ConfigFile
@@ -84,7 +83,11 @@ def resolve_options(
             check_value(key, setting.value, setting.origin)
     settings = {}
     for key, parameter in options.items():
-        layers = (given[key], _of_file(key, context, config), Setting(key, _default(line, parameter)))
+        layers = (
+            given[key],
+            _of_file(key, context, config),
+            Setting(key, None if given[key] else _value(line.params.get(str(parameter.name)))),
+        )
         settings[key] = next(setting for setting in layers if setting is not None and _is_for(formats, setting))
     if (found := settings.get("source")) is not None and found.value is not None:
         from rmqlb.sources.source_text import as_url
@@ -173,15 +176,15 @@ def _ignored_context_note(chosen: Setting | None, source: Setting | None) -> str
     return f"context {chosen.value} is not used: {source.origin} names the source"
 
 
-def _active_context(context: Context, given: Mapping[str, Setting | None]) -> ActiveContext:
+def _active_context(context: Context, given: Mapping[str, Setting | None]) -> Context:
     from rmqlb.sources.source_text import user_in
 
     own_user = context.text("user") or user_in(context.text("source") or "")
     own = {"user": own_user, "access-key": context.text("access-key")}
     accounts = [(setting.value, own[key]) for key in _ACCOUNTS if (setting := given.get(key)) is not None]
     is_other = any(name is not None and given_name != name for given_name, name in accounts)
-    secret = None if is_other else context.values.get("secret")
-    return ActiveContext(context.name, context.text("source") or "", secret)
+    values = {key: written for key, written in context.values.items() if key != "secret" or not is_other}
+    return replace(context, values=values)
 
 
 def _key(parameter: click.Parameter) -> str | None:
@@ -200,13 +203,6 @@ def _given(line: click.Context, key: str, parameter: click.Parameter) -> Setting
         case click.ParameterSource.ENVIRONMENT:
             return Setting(key, value, "environment", str(parameter.envvar))
     return None
-
-
-def _default(line: click.Context, parameter: click.Parameter) -> Value | None:
-    """The default itself, where the environment's value is not for this command."""
-    if line.get_parameter_source(str(parameter.name)) is click.ParameterSource.DEFAULT:
-        return _value(line.params.get(str(parameter.name)))
-    return _value(parameter.get_default(line))
 
 
 def _value(value: Any) -> Value | None:

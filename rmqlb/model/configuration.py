@@ -72,15 +72,6 @@ class Setting(Struct, frozen=True):
     origin: str = ""  # the option, the variable or the place in a file, in words; empty for a default
 
 
-class ActiveContext(Struct, frozen=True):
-    """The context whose source is read."""
-
-    name: str
-    source: str
-    # where its secret is, or None when it has none or when the secret is of another account than the one that is used
-    secret: Written | None = None
-
-
 class SecretPlace(Struct, frozen=True):
     # a file, whose first line is the secret; an environment variable; a keyring
     kind: Literal["file", "env", "keyring"]

@@ -18,7 +18,7 @@ from rmqlb.model.group_scenario import Event
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.result import Progress, RateSource, no_progress
 from rmqlb.model.snapshot import ClusterSnapshot, Wanted, suggestion
-from rmqlb.verbs.amounts import rate, spacing
+from rmqlb.verbs.amounts import rate, spacing, typed
 from rmqlb.verbs.parse import texts_of
 from rmqlb.verbs.source import AnySource, Earlier, Reader, SnapshotReader, earlier
 
@@ -97,7 +97,7 @@ def asked_rates(options: RateOptions, option: str = "--earlier") -> Rates:
     since = options.get("rates_since")
     spacing_s = spacing(since, option)
     before = earlier(since, option) if spacing_s is None else None
-    return Rates(texts_of(options.get("rates")), before, spacing_s, option if option.endswith("=") else f"{option} ")
+    return Rates(texts_of(options.get("rates")), before, spacing_s, typed(option, ""))
 
 
 def typed_rates(texts: Sequence[str], topics: Sequence[str]) -> Mapping[str, float]:

@@ -15,6 +15,7 @@ from rmqlb.engine.allocate.strategy import DEFAULT_VIRTUAL_NODES, Settings, with
 from rmqlb.errors import UsageError
 from rmqlb.model.limits import MOST_VIRTUAL_NODES
 from rmqlb.model.snapshot import suggestion
+from rmqlb.verbs.amounts import typed
 from rmqlb.verbs.parse import must_differ, texts_of
 
 if TYPE_CHECKING:
@@ -167,8 +168,8 @@ def from_file(text: str, option: str, kind: "Kind") -> "FromFile":
 
     match = re.fullmatch(_FILE, text)
     if match is None or not match["name"]:
-        typed = option if option.endswith("=") else f"{option} "
-        raise UsageError(f"{text}: which function?", prefix=typed, hint=f"write {typed}FILE.py:NAME")
+        hint = f"write {typed(option, 'FILE.py:NAME')}"
+        raise UsageError(f"{text}: which function?", prefix=typed(option, ""), hint=hint)
     source = read_text(match["path"], option, _LONGEST_FILE, "the limit is 1 MB")
     return FromFile(source, match["path"], match["name"], kind)
 

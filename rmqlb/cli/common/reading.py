@@ -59,7 +59,7 @@ class Reader(TextReader):
     def fetch(self, wanted: Wanted, progress: Progress = no_progress) -> ClusterSnapshot:  # noqa: ARG002 - a Reader's
         source, context = self.open_for_another_reading(), self._options.active_context
         if context is not None:
-            self._terminal.head(f"context {context.name}: {context.source}")
+            self._terminal.head(f"context {context.name}: {context.text('source')}")
         elif self._options.ignored_context_note is not None:
             self._terminal.head(self._options.ignored_context_note)
         with self._terminal.progress(stages=self._stages) as shown:
@@ -106,10 +106,9 @@ def _secret(what: str, options: SourceOptions, path: str | None, option: str, va
         return secret_in_file(path, f"{option} {path}")
     if os.environ.get(variable):
         return os.environ[variable]
-    context = options.active_context
-    if context is not None and context.secret is not None:
-        where = context.secret.origin
-        return read_secret(secret_place(str(context.secret.value), where), where, os.environ)
+    written = None if options.active_context is None else options.active_context.values.get("secret")
+    if written is not None:
+        return read_secret(secret_place(str(written.value), written.origin), written.origin, os.environ)
     if sys.stdin is not None and sys.stdin.isatty():
         from getpass import getpass
 
