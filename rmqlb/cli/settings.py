@@ -244,20 +244,7 @@ def read_configuration() -> ConfigFile:
         return ConfigFile()
     from rmqlb.sources.user_files.config_file import read_user_file
 
-    found = read_user_file(path)
-    check_file(found)
-    return found
-
-
-def check_file(config: ConfigFile) -> None:
-    try:
-        for values in (config.values, *(context.values for context in config.contexts.values())):
-            for key, written in values.items():
-                check_value(key, written.value, written.origin)
-    except UsageError as error:
-        from rmqlb.sources.user_files.config_file import of_configuration
-
-        raise of_configuration(error) from None
+    return read_user_file(path, check_value)
 
 
 def check_value(key: str, value: Value, where: str) -> None:
@@ -286,8 +273,8 @@ def check_value(key: str, value: Value, where: str) -> None:
 
 
 def _check_secret(value: str, where: str) -> None:
-    place = secret_place(value, where)
-    if place.kind == "file" and not (os.path.isabs(place.name) or place.name.startswith("~/")):
+    kind, name = secret_place(value, where)
+    if kind == "file" and not (os.path.isabs(name) or name.startswith("~/")):
         raise UsageError(f"{where}: the path of a secret's file must be absolute or begin with ~/")
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from rmqlb.errors import UsageError
+from rmqlb.errors import UsageError, typed
 from rmqlb.model.limits import DAY_US, LONGEST_US, MOST_MESSAGES, MOST_RATE, UNITS_US, time_us
 from rmqlb.model.snapshot import close_names
 
@@ -17,11 +17,6 @@ Choice = TypeVar("Choice", bound=str)
 Value = TypeVar("Value")
 _MOST_BYTES = 1 << 40
 _LARGEST_IMBALANCE = 1000
-
-
-def typed(option: str, text: str) -> str:
-    """An option and its value as typed: the name of a setting, `--set NAME=`, ends in the equals sign."""
-    return f"{option}{text}" if option.endswith("=") else f"{option} {text}"
 
 
 def _wrong(option: str, text: str, problem: str, hint: str | None = None) -> UsageError:

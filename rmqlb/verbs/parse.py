@@ -5,11 +5,11 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, 
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Literal, TypeVar
 
-from rmqlb.errors import DataError, UsageError
+from rmqlb.errors import DataError, UsageError, typed
 from rmqlb.model.group import is_system_group, is_system_topic
 from rmqlb.model.result import Finding
 from rmqlb.model.snapshot import is_pattern, suggestion
-from rmqlb.verbs.amounts import count, typed
+from rmqlb.verbs.amounts import count
 
 if TYPE_CHECKING:
     from rmqlb.engine.conditions import Condition, Figures

@@ -12,13 +12,13 @@ from msgspec.structs import replace
 
 from rmqlb.engine.group import Given, Group, known
 from rmqlb.engine.rates import observed_rates, spread_evenly
-from rmqlb.errors import DataError, UsageError
+from rmqlb.errors import DataError, UsageError, typed
 from rmqlb.model.group import RETRY_PREFIX
 from rmqlb.model.group_scenario import Event
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.result import Progress, RateSource, no_progress
 from rmqlb.model.snapshot import ClusterSnapshot, Wanted, suggestion
-from rmqlb.verbs.amounts import rate, spacing, typed
+from rmqlb.verbs.amounts import rate, spacing
 from rmqlb.verbs.parse import texts_of
 from rmqlb.verbs.source import AnySource, Earlier, Reader, SnapshotReader, earlier
 

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from rmqlb.engine.arguments import SELECTOR, quietly
 from rmqlb.engine.send.java import hash_code, hash_position, long_hash_code
 from rmqlb.engine.send.scenarios import lognormal
-from rmqlb.errors import DataError, UsageError
+from rmqlb.errors import DataError, UsageError, typed
 from rmqlb.model import send_scenario as model
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.send_scenario import Failure, Latency, Moment, Reaction, Selector
@@ -20,7 +20,7 @@ from rmqlb.model.simulate_send import HotKey, KeySpread
 from rmqlb.model.snapshot import close_names, suggestion
 from rmqlb.remoting.codes import ResponseCode
 from rmqlb.sources.user_files.text_file import read_text
-from rmqlb.verbs.amounts import count, duration_us, one_of, typed
+from rmqlb.verbs.amounts import count, duration_us, one_of
 from rmqlb.verbs.parse import lines_of, must_differ
 from rmqlb.verbs.strategies import from_file, is_file
 

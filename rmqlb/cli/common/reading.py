@@ -15,7 +15,7 @@ from rmqlb.cli.common.options import EarlierOptions, SourceOptions
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.cli.settings import context_named, read_configuration, resolve_options
 from rmqlb.errors import DataError, UsageError
-from rmqlb.model.configuration import Setting, secret_place
+from rmqlb.model.configuration import Setting
 from rmqlb.model.result import Progress, no_progress
 from rmqlb.model.snapshot import ClusterSnapshot, Wanted, suggestion
 from rmqlb.sources.source import Access
@@ -108,7 +108,7 @@ def _secret(what: str, options: SourceOptions, path: str | None, option: str, va
         return os.environ[variable]
     written = None if options.active_context is None else options.active_context.values.get("secret")
     if written is not None:
-        return read_secret(secret_place(str(written.value), written.origin), written.origin, os.environ)
+        return read_secret(str(written.value), written.origin, os.environ)
     if sys.stdin is not None and sys.stdin.isatty():
         from getpass import getpass
 

@@ -9,7 +9,7 @@ from itertools import count, islice
 from msgspec import Struct
 from msgspec.structs import replace
 
-from rmqlb.errors import DataError, UsageError
+from rmqlb.errors import DataError, UsageError, typed
 from rmqlb.model.message_queue import sort_client_ids
 from rmqlb.model.result import counted
 from rmqlb.model.route import MASTER_ID, PERM_READ, PERM_WRITE, BrokerData, QueueData, TopicRouteData
@@ -221,5 +221,4 @@ def _must_have(route: TopicRouteData, name: str, option: str) -> None:
 def _must_be_among(names: set[str], name: str, option: str, have: str) -> None:
     if name not in names:
         hint = suggestion("brokers", name, names)
-        typed = f"{option}{name}" if option.endswith("=") else f"{option} {name}"
-        raise DataError(f"{typed}: {have} no such broker", hint=hint, code="unknown-broker")
+        raise DataError(f"{typed(option, name)}: {have} no such broker", hint=hint, code="unknown-broker")

@@ -18,13 +18,11 @@ Path = tuple[str | int, ...]
 class StrictReader:
     """One reading of a text; each method checks a value at its path and returns it (raises UsageError)."""
 
-    def __init__(self, text: str, where: str, example: str) -> None:
+    def __init__(self, text: str, where: str, example: str, code: str) -> None:
         self.where = where  # name of the text in errors
         self._text = text
         self._example = example  # of a valid text, for a hint
-
-    def fault(self, problem: str, hint: str | None) -> UsageError:
-        return UsageError(problem, hint=hint)
+        self._code = code  # of errors
 
     def shown(self, value: object) -> str:
         return shown(value)
@@ -33,9 +31,9 @@ class StrictReader:
         try:
             return read_yaml(self._text, self.where)
         except AliasError as error:  # how YAML reads a bare *
-            raise self.fault(error.message, "put patterns in quotes: '*'") from None
+            raise UsageError(error.message, hint="put patterns in quotes: '*'", code=self._code) from None
         except DocumentError as error:
-            raise self.fault(error.message, error.hint) from None
+            raise UsageError(error.message, hint=error.hint, code=self._code) from None
 
     def texts(self, value: object, path: Path) -> tuple[str, ...]:
         if isinstance(value, str):
@@ -74,7 +72,7 @@ class StrictReader:
         lines = lines_of(self._text)
         line = next((lines[path[:end]] for end in range(len(path), -1, -1) if path[:end] in lines), 1)
         place = f"{_path_text(path)}: " if path else ""
-        raise self.fault(f"{self.where}, line {line}: {place}{problem}", hint)
+        raise UsageError(f"{self.where}, line {line}: {place}{problem}", hint=hint, code=self._code)
 
 
 def shown(value: object) -> str:
@@ -88,15 +86,10 @@ def _path_text(path: Path) -> str:
     return "".join(f"[{key}]" if isinstance(key, int) else f".{key[:80]}" for key in keys).removeprefix(".")
 
 
-class _ZonesReader(StrictReader):
-    def fault(self, problem: str, hint: str | None) -> UsageError:
-        return UsageError(problem, hint=hint, code="zones-invalid")
-
-
 def read_zones(path: str) -> tuple[tuple[str, str], ...]:
     """(zone, pattern) pairs of a YAML or JSON file, in its order: each zone has a pattern or a list of them."""
     text = read_text(path, "--zones", 1 << 20, "the limit is 1 MB")
-    reader = _ZonesReader(text, path, _ZONES)
+    reader = StrictReader(text, path, _ZONES, "zones-invalid")
     document = reader.document()
     if not isinstance(document, dict) or not document:
         reader.refuse((), "it names no zone", _ZONES)

@@ -198,7 +198,7 @@ def _cell(column: Column, cell: Cell, labels: Mapping[str, str]) -> Text:
     from rich.text import Text
 
     text = _text(column, cell, labels)
-    if parts := list(painted(column, cell, text)):
+    if parts := list(painted(cell, text)):
         return Text.assemble(*parts)
     if column.kind == "owners":
         return Text(text, style=STYLES["error"] if isinstance(cell, tuple) and len(cell) != 1 else "")
