@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from rmqlb import MessageQueue, RebalanceResult, RmqlbError, plan_rebalance, plan_rollout, show_owners
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.check import check_policy
-from rmqlb.engine.diagnose.diagnose import diagnose, evidence_of
+from rmqlb.engine.diagnose.diagnose import case_of, diagnose
 from rmqlb.engine.diff import compare_snapshots
 from rmqlb.engine.group import resolve
 from rmqlb.engine.sweep_failures.sweep import SweepRequest, sweep_snapshot
@@ -154,7 +154,7 @@ def _plan(snapshot: ClusterSnapshot) -> dict[str, Any]:
 
 
 def _diagnose(snapshot: ClusterSnapshot) -> dict[str, Any]:
-    found = diagnose(evidence_of([snapshot], "g", Settings()))
+    found = diagnose(case_of([snapshot], "g", Settings()))
     counts = found.counts
     return {
         "consumers": counts.consumers, "processes": counts.processes, "queues": counts.queues, "lag": counts.lag,
@@ -264,7 +264,7 @@ def test_what_is_observed_and_bad_is_certain_in_every_verb() -> None:
     assert facts["_show_groups", "observed duplicate owners"] == (1, 1)
     assert facts["_check", "certainly unassigned"]
     assert facts["_check", "certainly duplicate owners"]
-    assert diagnose(evidence_of([ODD[PARTLY]], "g", Settings())).counts.unassigned == 2
+    assert diagnose(case_of([ODD[PARTLY]], "g", Settings())).counts.unassigned == 2
     met = show_groups(ODD[PARTLY], fail_on=["unassigned>0", "unassigned>1", "unassigned>3", "unassigned>2"]).conditions
     assert [each.met for each in met] == [True, True, False, None]
 
@@ -272,7 +272,7 @@ def test_what_is_observed_and_bad_is_certain_in_every_verb() -> None:
 def test_words_say_that_more_may_be_wrong_where_owners_are_unknown() -> None:
     shown = as_plain(groups_report(show_groups(ODD[PARTLY])))
     assert "unassigned-queues: at least 2 of 4 queues unassigned, at least 1 with duplicate owners" in shown
-    found = diagnose(evidence_of([ODD[PARTLY]], "g", Settings()))
+    found = diagnose(case_of([ODD[PARTLY]], "g", Settings()))
     assert "at least 2 of 4 queues without an owner" in as_plain(diagnosis_report(found))
 
 

@@ -13,7 +13,7 @@ from rmqlb import Members, MessageQueue
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.assignment.owners import owners_by_strategy
 from rmqlb.engine.diff import compare_snapshots
-from rmqlb.engine.group import Group, assumption, gaps
+from rmqlb.engine.group import Group, assumption
 from rmqlb.engine.plan.rebalance import Side, plan_rebalance
 from rmqlb.engine.rebalance.simulate import GroupSimulation
 from rmqlb.engine.rebalance.start_offsets import with_starts
@@ -103,7 +103,7 @@ def planned(size: Size) -> Callable[[], object]:
 
 def at_a_glance(size: Size) -> Callable[[], object]:
     snapshot = cluster(size)
-    facts = Group(snapshot, GROUP, Settings(), assumption(snapshot, GROUP), gaps(snapshot))
+    facts = Group(snapshot, GROUP, Settings(), assumption(snapshot, GROUP))
     return lambda: consumers_of(facts, ())
 
 

@@ -20,9 +20,9 @@ from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.assignment import consumers
 from rmqlb.engine.assignment.assign import Owners, counts, owners_at_rest
 from rmqlb.engine.assignment.detect import fitting_strategies
-from rmqlb.engine.diagnose.diagnose import diagnose, evidence_since
+from rmqlb.engine.diagnose.diagnose import case_since, diagnose
 from rmqlb.engine.drain import drains_of
-from rmqlb.engine.group import Gaps, Given, Group, Ownership, gaps
+from rmqlb.engine.group import Given, Group, Ownership
 from rmqlb.engine.plan.changes import Changes, change_routes
 from rmqlb.errors import DataError, RmqlbError
 from rmqlb.model import policy as result
@@ -53,10 +53,9 @@ def check_policy(
     earlier: Sequence[ClusterSnapshot] = (),  # the oldest first
     progress: Progress = no_progress,
 ) -> result.JudgedPolicy:
-    missing = gaps(snapshot)
     found: list[result.JudgedLimit] = []
     for rule in policy.rules:
-        found += _judge(rule, snapshot, missing, settings or Settings(), earlier, progress)
+        found += _judge(rule, snapshot, settings or Settings(), earlier, progress)
     chosen = [each for each in policy.waivers if each.cluster is None or fnmatchcase(cluster or "", each.cluster)]
     judged, waivers = _waived(found, chosen, today)
     gravest_first = sorted(judged, key=lambda one: SEVERITIES.index(one.severity))
@@ -94,7 +93,8 @@ def _counts(judged: Iterable[result.JudgedLimit]) -> dict[str, Any]:
     return {field: found[key] for field, key in keys}
 
 
-def subjects(rule: Rule, snapshot: ClusterSnapshot, missing: Gaps) -> list[str]:
+def subjects(rule: Rule, snapshot: ClusterSnapshot) -> list[str]:
+    missing = snapshot.gaps
     if rule.about == GROUP:
         names = {*filterfalse(is_system_group, {*snapshot.groups, *missing.groups})}
         if rule.skip_offline and missing.proxies is None:  # brokers and Proxies reported, and nothing shows consumption
@@ -107,29 +107,24 @@ def subjects(rule: Rule, snapshot: ClusterSnapshot, missing: Gaps) -> list[str]:
 
 
 def _judge(
-    rule: Rule,
-    snapshot: ClusterSnapshot,
-    missing: Gaps,
-    settings: Settings,
-    earlier: Sequence[ClusterSnapshot],
-    progress: Progress,
+    rule: Rule, snapshot: ClusterSnapshot, settings: Settings, earlier: Sequence[ClusterSnapshot], progress: Progress
 ) -> Iterator[result.JudgedLimit]:
-    names, applies = subjects(rule, snapshot, missing), False
+    names, applies = subjects(rule, snapshot), False
     for done, name in enumerate(names):
         progress(f"rule {rule.name}", done, len(names))
-        group = Group(snapshot, name, settings, Given(assume=rule.assume), missing)
+        group = Group(snapshot, name, settings, Given(assume=rule.assume))
         for limit in rule.limits:
             if rule.about == GROUP:
                 measured = measure_group(limit, group, earlier)
             elif name in snapshot.routes:
                 measured = measure_topic(limit.name, snapshot.routes[name])
             else:
-                measured = Measured(missing=f"its route could not be read: {missing.topics[name]}")
+                measured = Measured(missing=f"its route could not be read: {snapshot.gaps.topics[name]}")
             one = _judgement(rule, name, limit, measured)
             applies = applies or one.verdict != NOT_APPLICABLE
             yield one
-    if rule.about == GROUP and missing.unlisted is not None:
-        yield _judgement(rule, None, None, Measured(why=missing.unlisted))
+    if rule.about == GROUP and snapshot.gaps.unlisted is not None:
+        yield _judgement(rule, None, None, Measured(why=snapshot.gaps.unlisted))
     elif not names or not applies:
         without = f" without {', '.join(rule.exclude)}" if rule.exclude else ""
         none_matches = f"no {rule.about} matches {' or '.join(rule.patterns)}{without}"
@@ -247,7 +242,7 @@ def measure_group(limit: Limit, group: Group, earlier: Sequence[ClusterSnapshot]
         if isinstance(limit.bound, tuple) and limit.name == result.FORBIDDEN:
             return _forbidden_findings(limit.bound, group, earlier)
         if limit.name == result.DRAIN_TIME:
-            return _broadcasts(group) or _drain_time(drains_of(evidence_since(group, earlier)).group)
+            return _broadcasts(group) or _drain_time(drains_of(case_since(group, earlier)).group)
         return GROUP_MEASURES[limit.name](group)
     except RmqlbError as error:
         return Measured(missing=error.message)
@@ -445,7 +440,7 @@ _OF_SHARED_QUEUES = GROUP_MEASURES.keys() - _OF_ANY_GROUP  # only where consumer
 def _forbidden_findings(codes: tuple[str, ...], group: Group, earlier: Sequence[ClusterSnapshot]) -> Measured:
     """The forbidden codes that hold, including consequences of a cause; unknown while a rule cannot decide."""
     _ = group.group
-    found = diagnose(evidence_since(group, earlier))
+    found = diagnose(case_since(group, earlier))
     causes = {each.code: each.causes for each in found.consequences}
     there = {each.code for each in found.findings} | causes.keys()
     value = tuple(code for code in codes if code in there)

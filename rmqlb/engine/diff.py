@@ -18,9 +18,9 @@ from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.assignment.assign import Members, Owners, owners_at_rest
 from rmqlb.engine.assignment.consumers import reported_strategies
 from rmqlb.engine.assignment.detect import DEFAULT
+from rmqlb.engine.diagnose.case import Case
 from rmqlb.engine.diagnose.diagnose import earlier_sample, findings_of
-from rmqlb.engine.diagnose.evidence import GroupEvidence
-from rmqlb.engine.group import Given, Group, gaps, known
+from rmqlb.engine.group import Group, known
 from rmqlb.engine.plan.rebalance import change_of
 from rmqlb.engine.record.compare import Expected
 from rmqlb.errors import DataError, RmqlbError
@@ -246,14 +246,14 @@ def compare_snapshots(
     progress: Progress = no_progress,
 ) -> result.SnapshotDiff:
     """Explain each queue's new owner; `wanted` None is all topics and groups except RocketMQ's own."""
-    wanted, missing = wanted or Everything(), (gaps(before), gaps(after))
+    wanted = wanted or Everything()
     not_compared: list[result.NotCompared] = []
 
     def comparable(kind: Literal["topic", "group"], names: Iterable[str], *known: Collection[str]) -> list[str]:
         found = []
         for name in sorted(names):
             reason = None
-            for there, gap in zip(known, missing, strict=True):
+            for there, gap in zip(known, (before.gaps, after.gaps), strict=True):
                 if name not in there:
                     reason = gap.topics.get(name) if kind == "topic" else gap.groups.get(name, gap.unlisted)
             if reason is None:
@@ -272,8 +272,8 @@ def compare_snapshots(
     for done, name in enumerate(groups):
         progress("groups", done, len(groups))
         sides = (
-            GroupSide(Group(snapshot, name, settings or Settings(), Given(), gap)) if name in snapshot.groups else None
-            for snapshot, gap in zip((before, after), missing, strict=True)
+            GroupSide(Group(snapshot, name, settings or Settings())) if name in snapshot.groups else None
+            for snapshot in (before, after)
         )
         found.append(_group_diff(name, *sides))
     summary = _summary(len(topics), found, topic_diffs)
@@ -451,7 +451,7 @@ def diff_findings(diff: result.SnapshotDiff) -> Iterator[Finding]:
 
 
 def _group_findings(group: result.GroupDiff, before: ClusterSnapshot, facts: Group) -> Iterator[GroupFinding]:
-    evidence, name = GroupEvidence(facts), group.group
+    evidence, name = Case(facts), group.group
     for how, fact in _OF_OWNERS.items():
         queues = tuple(queue.queue for queue in group.queues if queue.how == how)
         number = counted(len(queues), "queue")
@@ -477,7 +477,7 @@ def _group_findings(group: result.GroupDiff, before: ClusterSnapshot, facts: Gro
         both = ((queue, (state, then.get(queue, QueueState()))) for queue, state in sample.queues.items())
         known = ((queue, states[0]) for queue, states in both if None not in map(_stored, states))
         stored = {queue: state for queue, state in known if not queue.topic.startswith(RETRY_PREFIX)}
-        found = findings_of("offset-rewound", GroupEvidence(facts, (replace(sample, queues=stored),)))
+        found = findings_of(Case(facts, (replace(sample, queues=stored),)), ("offset-rewound",))
         # The offsets went back even if the rule names another cause or cannot decide.
         yield from found or (group_finding(_rewound(group, WARNING), name),)
 
@@ -488,7 +488,7 @@ def _rewound(group: result.GroupDiff, severity: Severity) -> Finding:
 
 
 def predicted_group(expected: Expected, name: str, after: ClusterSnapshot) -> result.PredictedGroup:
-    group = Group(after, name, gaps=gaps(after))
+    group = Group(after, name)
     names = expected.placeholders(set(group.group.client_ids or ()))
     owners = {queue: tuple(sort_client_ids(observed)) for queue, observed in group.observed.items()}
     queues = tuple(expected.compare(queue, owners.get(queue), names) for queue in sort_queues(expected.after))

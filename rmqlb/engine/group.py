@@ -35,35 +35,8 @@ class Unknown(DataError):
     """A fact of a group that is not known."""
 
 
-class Gaps(Struct, frozen=True):
-    """The parts of a snapshot that could not be read, by name."""
-
-    topics: Mapping[str, str] = {}  # topic → why its route was not read
-    groups: Mapping[str, str] = {}  # group → why it was not read
-    members: Mapping[str, str] = {}  # group → which broker did not report its consumers, and why
-    unlisted: str | None = None  # why further groups may exist; None if none can
-    proxies: str | None = None  # which Proxy did not report its consumers, and why; None when all did
-
-
-def gaps(snapshot: ClusterSnapshot) -> Gaps:
-    topics: dict[str, str] = {}
-    groups: dict[str, str] = {}
-    members: dict[str, str] = {}
-    unlisted = proxies = None
-    for part in snapshot.unread:
-        if part.kind in ("route", "group"):
-            (topics if part.kind == "route" else groups)[part.name] = part.reason
-        elif part.kind == "members":
-            members[part.name] = f"broker {part.detail} did not report its consumers: {part.reason}"
-        elif part.kind == "groups":
-            unlisted = f"broker {part.name} did not list its groups: {part.reason}"
-        elif part.kind == "proxy":
-            proxies = f"Proxy {part.name} did not report its consumers: {part.reason}"
-    return Gaps(topics, groups, members, unlisted, proxies)
-
-
 def all_groups(snapshot: ClusterSnapshot) -> list[str]:
-    return sorted({*snapshot.groups, *gaps(snapshot).groups})
+    return sorted({*snapshot.groups, *snapshot.gaps.groups})
 
 
 class Given(Struct, frozen=True):
@@ -106,10 +79,9 @@ class Group(Struct, dict=True, eq=False):
     name: str | None  # its name; None where neither the snapshot nor the caller names one
     settings: Settings = Settings()  # what its consumers' strategy objects were constructed with
     given: Given = Given()  # what the caller says of it
-    gaps: Gaps = Gaps()  # those of the snapshot
 
     def with_settings(self, settings: Settings) -> Group:
-        return Group(self.snapshot, self.name, settings, self.given, self.gaps)
+        return Group(self.snapshot, self.name, settings, self.given)
 
     # -- what the snapshot has of it
 
@@ -123,7 +95,7 @@ class Group(Struct, dict=True, eq=False):
         """The group as the snapshot has it, offsets of others included (raises Unknown)."""
         if (found := self.snapshot.groups.get(self.name or "")) is not None:
             return found
-        why = self.gaps.groups.get(self.name or "", f"it is not in {self.snapshot.endpoint}")
+        why = self.snapshot.gaps.groups.get(self.name or "", f"it is not in {self.snapshot.endpoint}")
         raise Unknown(f"the group could not be read: {why}")
 
     @property
@@ -268,9 +240,9 @@ class Group(Struct, dict=True, eq=False):
         """The broker (or Proxy, if no consumer is visible) that did not report its consumers; None if all did."""
         if self.assumed or self.name is None:
             return None
-        if self.name in self.gaps.members:
-            return self.gaps.members[self.name]
-        return None if self.group.client_ids else self.gaps.proxies
+        if self.name in self.snapshot.gaps.members:
+            return self.snapshot.gaps.members[self.name]
+        return None if self.group.client_ids else self.snapshot.gaps.proxies
 
     @property
     def listed(self) -> tuple[str, ...] | None:
@@ -345,7 +317,7 @@ class Group(Struct, dict=True, eq=False):
     def unknown_routes(self) -> Mapping[str, Unknown]:
         found = {}
         for topic in self.topics:
-            sighting, reason = self.snapshot.routes.get(topic), self.gaps.topics.get(topic)
+            sighting, reason = self.snapshot.routes.get(topic), self.snapshot.gaps.topics.get(topic)
             if sighting is None:
                 more = f": {reason}" if reason else ""
                 found[topic] = Unknown(f"the route of topic {topic} is unknown{more}")
@@ -588,21 +560,19 @@ def resolve(
         UsageError: the snapshot has several groups, and `name` is None.
         DataError: the snapshot lacks the named group, and its consumers are not given.
     """
-    given, missing = given or Given(), gaps(snapshot)
+    given = given or Given()
     if name is None:
         name = _only_name(snapshot, given)
-    elif given.client_ids is None and name not in missing.groups:
+    elif given.client_ids is None and name not in snapshot.gaps.groups:
         snapshot.group(name)
     seen = None if name is None else snapshot.groups.get(name)
     if not given.topics and (seen is None or seen.topics is None):
         given = replace(given, topics=_only_topic(snapshot, name, given))
-    return Group(snapshot, name, settings or Settings(), given, missing)
+    return Group(snapshot, name, settings or Settings(), given)
 
 
 def resolve_all(snapshot: ClusterSnapshot, names: Iterable[str], settings: Settings | None = None) -> Iterator[Group]:
-    missing = gaps(snapshot)
-    for name in names:
-        yield Group(snapshot, name, settings or Settings(), assumption(snapshot, name), missing)
+    return (Group(snapshot, name, settings or Settings(), assumption(snapshot, name)) for name in names)
 
 
 def assumption(snapshot: ClusterSnapshot, name: str) -> Given:
@@ -618,7 +588,7 @@ def only_group(snapshot: ClusterSnapshot, name: str | None) -> str:
     if found is None:
         hint = "fetch-routes writes a snapshot with groups and their consumers"
         raise DataError(f"{snapshot.endpoint} has no consumer group", hint=hint, code="consumers-unknown")
-    if found not in gaps(snapshot).groups:
+    if found not in snapshot.gaps.groups:
         snapshot.group(found)
     return found
 

@@ -9,17 +9,16 @@ from msgspec.structs import replace
 from rmqlb.engine import source_findings as of_source
 from rmqlb.engine.assignment.consumers import broadcasting_finding, shared_id_findings, unusual_findings
 from rmqlb.engine.assignment.detect import mismatch_findings, owner_findings
-from rmqlb.engine.diagnose.diagnose import ONE_SAMPLE, RULES, findings_by
-from rmqlb.engine.diagnose.evidence import GroupEvidence
+from rmqlb.engine.diagnose.case import Case
+from rmqlb.engine.diagnose.diagnose import ONE_SAMPLE, findings_of, suspicions
 from rmqlb.engine.group import Group, assumption, known
 from rmqlb.errors import DataError, RmqlbError
-from rmqlb.model.diagnosis import GroupFinding, group_finding
+from rmqlb.model.diagnosis import CODES, GroupFinding, group_finding
 from rmqlb.model.group import BROADCASTING, retry_topic
 from rmqlb.model.message_queue import sort_client_ids
 from rmqlb.model.result import INFO, SEVERITIES, Finding, named
 from rmqlb.model.snapshot import ClusterSnapshot, Unread, suggestion
 
-JUDGED = frozenset(rule.code for rule in RULES)  # codes of diagnosis rules
 _OWNERS = ("unassigned-queues", "duplicate-owners", "mismatch")
 _OF_CONSUMPTION = (
     *("no-consumer-online", "frozen-consumer", "blocked-consumer", "head-blocked", "pull-stopped", "lock-lost"),
@@ -29,13 +28,16 @@ _LONGEST_READ_MS = 60_000  # a consumer may have started while its group was rea
 
 
 def group_findings(group: Group, unread: Sequence[Unread]) -> tuple[GroupFinding, ...]:
-    """All findings on a group of a snapshot, the worst first; `unread` are its unread parts."""
+    """All findings and suspicions on a group of a snapshot, the worst first; `unread` are its unread parts."""
+    case = Case(group)
     # The findings on its routes name topics without readable queues.
-    found = [each for each in findings_by(ONE_SAMPLE, GroupEvidence(group)) if each.code != "no-read-queues"]
+    found = [each for each in findings_of(case, ONE_SAMPLE) if each.code != "no-read-queues"]
     others = [*of_source.unread_findings(unread), *_others(group)]
     if group.shares and not any(finding.explains or finding.code in _OWNERS for finding in found):
         others += known(lambda: [*_unexplained(group)]) or []
     found += (group_finding(finding, group.name or "") for finding in others)
+    codes = {each.code for each in found}
+    found += (each for each in suspicions(case) if each.code not in codes)
     return tuple(sorted(dict.fromkeys(found), key=lambda finding: SEVERITIES.index(finding.severity)))
 
 
@@ -49,7 +51,7 @@ def planning_findings(group: Group, *, pop: bool = True) -> tuple[Finding, ...]:
     else:
         as_reported = replace(assumption(group.snapshot, group.name or ""), topics=group.given.topics)
         is_reported = as_reported == group.given  # then its computed facts hold
-        reported = group if is_reported else Group(group.snapshot, group.name, group.settings, as_reported, group.gaps)
+        reported = group if is_reported else Group(group.snapshot, group.name, group.settings, as_reported)
         hidden = [*_hidden(group)]  # with evidence, instead of the rule's finding
         left_out = (*_OF_CONSUMPTION, *(each.code for each in hidden))
         found = [each.brief for each in group_findings(reported, ()) if each.code not in left_out]
@@ -89,7 +91,7 @@ def _unexplained(group: Group) -> Iterator[Finding]:
 
 def _others(group: Group) -> Iterator[Finding]:
     seen = group.group
-    if group.refusal is not None and group.refusal.code not in JUDGED:
+    if group.refusal is not None and group.refusal.code not in CODES:
         yield _finding(group.refusal)
     elif seen.message_model == BROADCASTING:
         yield broadcasting_finding(group.title, group.name)
@@ -106,7 +108,7 @@ def _others(group: Group) -> Iterator[Finding]:
     yield from _of_routes(group)
     if group.shares and not group.unsettled:
         try:
-            yield from (finding for finding in group.strategy.findings if finding.code not in JUDGED)
+            yield from (finding for finding in group.strategy.findings if finding.code not in CODES)
             _ = group.predicted
         except RmqlbError as error:
             if error.code != DataError.code:  # another finding says what is missing

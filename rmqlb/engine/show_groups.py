@@ -16,14 +16,13 @@ from rmqlb.engine.assignment.assign import Owners, counts
 from rmqlb.engine.assignment.consumers import only_grpc, popped_topics, reported_strategies, subscriptions
 from rmqlb.engine.check import GROUP_MEASURES
 from rmqlb.engine.conditions import Condition, Figures
-from rmqlb.engine.diagnose.diagnose import evidence_since, lagging, suspicions
-from rmqlb.engine.diagnose.evidence import GroupEvidence
+from rmqlb.engine.diagnose.diagnose import case_since, lagging
 from rmqlb.engine.drain import drains_of
 from rmqlb.engine.group import Group, Ownership, all_groups, known, resolve_all
-from rmqlb.engine.group_findings import JUDGED, group_findings
+from rmqlb.engine.group_findings import group_findings
 from rmqlb.engine.source_findings import unread_findings
 from rmqlb.errors import UsageError
-from rmqlb.model.diagnosis import MAX_LAG, Drain, GroupFinding, Lagging, group_finding
+from rmqlb.model.diagnosis import CODES, MAX_LAG, Drain, GroupFinding, Lagging, group_finding
 from rmqlb.model.group import (
     BROADCASTING,
     CONSUME_PASSIVELY,
@@ -48,7 +47,7 @@ from rmqlb.model.groups import (
     Status,
 )
 from rmqlb.model.owners import Origin
-from rmqlb.model.result import ERROR, SEVERITIES, WARNING, Progress, TriedCondition, no_progress, utc_text
+from rmqlb.model.result import ERROR, WARNING, Progress, TriedCondition, no_progress, utc_text
 from rmqlb.model.snapshot import ClusterSnapshot, Unread, UnreadKind, suggestion
 
 
@@ -67,9 +66,6 @@ def group_line(
     seen, owned = group.group, known(lambda: group.ownership)
     lasts = drain is not None and (drain.drains == "never" or (drain.drain_ms_at_least or 0) > max_drain_ms)
     findings, late = group_findings(group, unread), lagging(group, 0 if lasts else max_lag)
-    there = {finding.code for finding in findings}
-    found = [*findings, *(each for each in suspicions(GroupEvidence(group)) if each.code not in there)]
-    findings = tuple(sorted(found, key=lambda finding: SEVERITIES.index(finding.severity)))
     mismatches = group.mismatches if group.shares else None
     strategies, origin = _strategies(group)
     ids, lags = group.listed, [state.lag for state in seen.queues.values()]
@@ -106,7 +102,7 @@ def _queues(group: Group) -> int | None:
 
 def _shares(group: Group) -> bool | None:
     if group.refusal is not None:
-        return False if group.refusal.code in JUDGED else None
+        return False if group.refusal.code in CODES else None
     return None if group.unsettled else group.group.message_model != BROADCASTING
 
 
@@ -177,7 +173,7 @@ def overview(
     for done, group in enumerate(resolve_all(snapshot, listed, settings)):
         progress("groups", done, len(listed))
         name = group.name or ""
-        drain = drains_of(evidence_since(group, earlier)).group
+        drain = drains_of(case_since(group, earlier)).group
         lines.append(group_line(group, unread.get(name, ()), max_lag(name), drain, max_drain_ms(name)))
     lines.sort(key=_badness)
     own = snapshot.own_groups or sum(map(is_system_group, {*all_groups(snapshot)}.difference(listed)))
@@ -229,7 +225,7 @@ _Seen = tuple[MemberView | ProxyView, Connection]  # a broker's or Proxy's list,
 def consumers_of(
     group: Group, unread: Sequence[Unread], max_lag: int = MAX_LAG, earlier: Sequence[ClusterSnapshot] = ()
 ) -> Consumers:
-    drains = drains_of(evidence_since(group, earlier))
+    drains = drains_of(case_since(group, earlier))
     line = group_line(group, unread, max_lag, drains.group)
     state = GroupState(**{name: getattr(line, name) for name in GroupState.__struct_fields__})
     rows = tuple(_rows(group, line.findings, drains.consumers)) if group.name in group.snapshot.groups else ()

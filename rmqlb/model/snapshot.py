@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
+from functools import cached_property
 from typing import Literal
 
 from msgspec import Struct, field
@@ -152,7 +153,17 @@ def through(part: Unread) -> tuple[str, str]:
     return client_id, address
 
 
-class ClusterSnapshot(Struct, frozen=True):
+class Gaps(Struct, frozen=True):
+    """The parts of a snapshot that could not be read, by name."""
+
+    topics: Mapping[str, str]  # topic → why its route was not read
+    groups: Mapping[str, str]  # group → why it was not read
+    members: Mapping[str, str]  # group → which broker did not report its consumers, and why
+    unlisted: str | None  # why further groups may exist; None if none can
+    proxies: str | None  # which Proxy did not report its consumers, and why; None when all did
+
+
+class ClusterSnapshot(Struct, frozen=True, dict=True):
     kind: str  # which kind of source: dashboard, dump, …
     endpoint: str  # URL or path, never with a secret in it
     taken_at: datetime | None = None  # UTC, or None when the source does not report it
@@ -174,6 +185,23 @@ class ClusterSnapshot(Struct, frozen=True):
             return self.groups[group]
         hint = suggestion("groups", group, self.groups)
         raise DataError(f"group {group} is not in {self.endpoint}", hint=hint, group=group, code="group-not-found")
+
+    @cached_property
+    def gaps(self) -> Gaps:
+        topics: dict[str, str] = {}
+        groups: dict[str, str] = {}
+        members: dict[str, str] = {}
+        unlisted = proxies = None
+        for part in self.unread:
+            if part.kind in ("route", "group"):
+                (topics if part.kind == "route" else groups)[part.name] = part.reason
+            elif part.kind == "members":
+                members[part.name] = f"broker {part.detail} did not report its consumers: {part.reason}"
+            elif part.kind == "groups":
+                unlisted = f"broker {part.name} did not list its groups: {part.reason}"
+            elif part.kind == "proxy":
+                proxies = f"Proxy {part.name} did not report its consumers: {part.reason}"
+        return Gaps(topics, groups, members, unlisted, proxies)
 
     @property
     def own_topics(self) -> set[str]:

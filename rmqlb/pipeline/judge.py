@@ -22,7 +22,7 @@ from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.assignment.assign import Owners, owners_at_rest, spread
 from rmqlb.engine.assignment.consumers import broadcasting_finding, is_orderly, without_lock
 from rmqlb.engine.check import check_policy, moved
-from rmqlb.engine.group import Group, gaps, known, resolve_all
+from rmqlb.engine.group import Group, known, resolve_all
 from rmqlb.engine.plan.changes import Changes as MemberChanges
 from rmqlb.engine.plan.changes import change_members
 from rmqlb.engine.show_groups import group_line, unread_of_groups
@@ -265,7 +265,7 @@ class _Of(Struct):
 
     @property
     def _unlisted(self) -> bool:
-        return gaps(self.snapshot).unlisted is not None
+        return self.snapshot.gaps.unlisted is not None
 
     def _limit(self, one: JudgedLimit) -> Findings:
         waived = one if isinstance(one, WaivedLimit) else None

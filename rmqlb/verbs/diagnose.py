@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from rmqlb.engine.diagnose import diagnose as engine
-from rmqlb.engine.diagnose.evidence import GroupEvidence
+from rmqlb.engine.diagnose.case import Case
 from rmqlb.engine.group import all_groups as all_groups_in
 from rmqlb.engine.source_findings import source_findings
 from rmqlb.errors import DataError, EndpointError, UsageError
@@ -19,7 +19,7 @@ from rmqlb.verbs.source import earlier as earlier_snapshot
 from rmqlb.verbs.strategies import reported_strategies
 
 Samples = tuple[ClusterSnapshot, ...]
-EvidenceOf = Callable[[str, Samples], GroupEvidence]
+CaseOf = Callable[[str, Samples], Case]
 _SHORTEST_S = 1.0
 """A consumer is asked for its running information at most once a second."""
 
@@ -54,8 +54,8 @@ def diagnose(
         hint = "leave out --stacks, or pass -s rocketmq://HOST:9876"
         raise UsageError("--stacks queries running consumers, but the source is not a running cluster", hint=hint)
 
-    def evidence(name: str, seen: Samples) -> GroupEvidence:
-        return engine.evidence_of(seen, name, strategies.settings_for(list(seen[-1].routes), name))
+    def case(name: str, seen: Samples) -> Case:
+        return engine.case_of(seen, name, strategies.settings_for(list(seen[-1].routes), name))
 
     now = opened.fetch(_wanted(names))
     chosen = _present(names, now)
@@ -66,14 +66,14 @@ def diagnose(
         if not past or past[-1].taken_at != now.taken_at:
             watched[:] = [*past, now][-(samples - 1) :] if samples > 1 else []
     elif opened.live:
-        findings = _sample_again(samples_of, evidence, opened, every_s, samples, progress)
+        findings = _sample_again(samples_of, case, opened, every_s, samples, progress)
     if stacks:
-        samples_of = {name: _with_stacks(evidence, name, seen, opened) for name, seen in samples_of.items()}
+        samples_of = {name: _with_stacks(case, name, seen, opened) for name, seen in samples_of.items()}
     last = next(iter(samples_of.values()))[-1]
     diagnoses = []
     for done, (name, seen) in enumerate(samples_of.items()):
         progress("groups", done, len(samples_of))
-        diagnoses.append(engine.diagnose(evidence(name, seen), max_lag=max_lag))
+        diagnoses.append(engine.diagnose(case(name, seen), max_lag=max_lag))
     meta = Meta(last, (*findings, *source_findings(last)))
     several = len(names) != 1 or is_pattern(names[0])
     return with_meta(engine.diagnosis_of_groups(diagnoses) if several else diagnoses[0], meta)
@@ -129,11 +129,11 @@ def _present(names: tuple[str, ...], now: ClusterSnapshot) -> tuple[str, ...]:
 
 
 def _sample_again(
-    samples: dict[str, Samples], evidence: EvidenceOf, source: Reader, every_s: float, most: int, progress: Progress
+    samples: dict[str, Samples], case: CaseOf, source: Reader, every_s: float, most: int, progress: Progress
 ) -> tuple[Finding, ...]:
     """Read those groups again that a later sample decides; a sample that fails leaves what was seen before."""
     for number in range(2, most + 1):
-        waiting = [n for n, seen in samples.items() if n in seen[-1].groups and engine.wants_another(evidence(n, seen))]
+        waiting = [n for n, seen in samples.items() if n in seen[-1].groups and engine.wants_another(case(n, seen))]
         if not waiting:
             break
         progress(f"{named(waiting)}: waiting {every_s:g} s for sample {number} of at most {most}", 0, 0)
@@ -150,6 +150,6 @@ def _sample_again(
     return ()
 
 
-def _with_stacks(evidence: EvidenceOf, name: str, seen: Samples, source: Reader) -> Samples:
-    ids = engine.worth_stacks(evidence(name, seen)) if name in seen[-1].groups else ()
+def _with_stacks(case: CaseOf, name: str, seen: Samples, source: Reader) -> Samples:
+    ids = engine.worth_stacks(case(name, seen)) if name in seen[-1].groups else ()
     return (*seen[:-1], engine.with_stacks(seen[-1], name, source.open().ask_stacks(name, ids))) if ids else seen

@@ -4,6 +4,7 @@ from typing import Any, Unpack
 from msgspec.structs import replace
 
 from rmqlb.engine.assignment.consumers import is_orderly
+from rmqlb.engine.backlog import threads_of
 from rmqlb.engine.group import Group
 from rmqlb.engine.plan.changes import Changes, change_members
 from rmqlb.engine.plan.group_plan import plan_group
@@ -16,7 +17,7 @@ from rmqlb.model.result import Finding, Meta, Progress, counted, info, no_progre
 from rmqlb.verbs.amounts import duration_us
 from rmqlb.verbs.changes import ChangeOptions, changes_of, split_changes
 from rmqlb.verbs.parse import conditions, texts_of
-from rmqlb.verbs.rates import RateOptions, asked_rates
+from rmqlb.verbs.rates import RateOptions, asked_rates, evidence_of
 from rmqlb.verbs.selection import GroupOptions, select
 from rmqlb.verbs.source import AnySource, Reader, ask_starts, reader
 from rmqlb.verbs.strategies import ALL, Strategies
@@ -26,7 +27,7 @@ class PlanOptions(ChangeOptions, GroupOptions, RateOptions, total=False):
     """The keyword arguments of `plan_rebalance` that other verbs share."""
 
     consume_time: str  # how long the listener takes for a message; 0s by default
-    consume_threads: int  # consume threads of each consumer; 20 by default
+    consume_threads: int | None  # consume threads of each consumer; None is what they report, or 20
 
 
 def plan_rebalance(
@@ -73,7 +74,7 @@ def plan_rebalance(
         chosen.require_named({*found.client_ids, *change_members(found.client_ids, changes)})
         known = rates.of(found, wanted, snapshot)
         orderly = found.seen is not None and is_orderly(found.seen) is True
-        threads = options.get("consume_threads", 20)
+        threads = options.get("consume_threads") or threads_of(*evidence_of(found))
         scenario = GroupScenario(orderly=orderly, consume_us=consume_us, consume_threads=threads, rates=known.of_queues)
         plan, places, findings = plan_group(
             found, changes, explain=explain, compared=compared, pop_share=pop_share, scenario=scenario

@@ -16,6 +16,7 @@ from rmqlb.errors import DataError, UsageError, typed
 from rmqlb.model.group import RETRY_PREFIX
 from rmqlb.model.group_scenario import Event
 from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.process_queue import ConsumerEvidence
 from rmqlb.model.result import Progress, RateSource, no_progress
 from rmqlb.model.snapshot import ClusterSnapshot, Wanted, suggestion
 from rmqlb.verbs.amounts import rate, spacing
@@ -52,6 +53,7 @@ class Rates(Struct, frozen=True):
     def read(self, source: Reader, wanted: Wanted, progress: Progress = no_progress) -> tuple["Rates", ClusterSnapshot]:
         """Read the source, and the earlier snapshot or a first sample, which the returned rates hold.
 
+        With rates, running consumers are asked for their reports too, which tell the number of consume threads.
         Raises DataError for the rate of a topic that none of several groups reads.
         """
         before = self.earlier
@@ -65,7 +67,7 @@ class Rates(Struct, frozen=True):
         if self.spacing_s is not None:
             progress(f"waiting {self.spacing_s:g} s for the second sample", 0, 0)
             time.sleep(self.spacing_s)
-        snapshot = source.fetch(wanted)
+        snapshot = source.fetch(replace(wanted, evidence=wanted.evidence or self.given))
         names = wanted.groups_among(snapshot.groups) if wanted.several else ()
         if names and snapshot.groups.keys() >= {*names}:
             given = Given(topics=wanted.topics or (), retry=wanted.retry)
@@ -90,6 +92,12 @@ class Rates(Struct, frozen=True):
             of_queues, over_ms = observed | of_queues, 1000 * over_s
         source = RateSource(tuple(self.texts), over_ms) if self.given else None
         return KnownRates(of_queues, {topic: typed[topic] for topic in own if topic in typed}, source)
+
+
+def evidence_of(group: Group) -> list[ConsumerEvidence]:
+    """The reports of the group's consumers, of those that have one."""
+    reports = group.seen.reports.values() if group.seen is not None else ()
+    return [report.evidence for report in reports if report.evidence is not None]
 
 
 def asked_rates(options: RateOptions, option: str = "--earlier") -> Rates:

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from rmqlb.engine.allocate.conformance import own_findings
 from rmqlb.engine.assignment.assign import Members, owners_at_rest
 from rmqlb.engine.assignment.consumers import broadcasting_finding, mixed_finding, nobody_online
+from rmqlb.engine.backlog import threads_of
 from rmqlb.engine.group import Group
 from rmqlb.engine.group_findings import planning_findings
 from rmqlb.engine.plan.changes import Changes
@@ -30,7 +31,7 @@ from rmqlb.model.snapshot import ClusterSnapshot, suggestion
 from rmqlb.verbs.amounts import duration_us, one_of
 from rmqlb.verbs.changes import ChangeOptions, changes_of, events_of, has_placeholders
 from rmqlb.verbs.parse import by_consumer, require_members, texts_of
-from rmqlb.verbs.rates import RateOptions, asked_rates
+from rmqlb.verbs.rates import RateOptions, asked_rates, evidence_of
 from rmqlb.verbs.rebalance_events import events as expanded
 from rmqlb.verbs.rebalance_events import placeholder_findings
 from rmqlb.verbs.selection import GroupOptions, select
@@ -57,7 +58,7 @@ class SimulationOptions(GroupOptions, RateOptions, total=False):
     timers: str | Sequence[str]  # clocks that differ from their defaults, as `rebalance-wait=10s`
     round_trip: str  # a request's way to a broker and back; 1ms by default
     consume_time: str  # how long the listener takes for a message; 0s by default
-    consume_threads: int  # consume threads of each consumer; 20 by default
+    consume_threads: int | None  # consume threads of each consumer; None is what they report, or 20
     seed: int  # the random seed; 1 by default
 
 
@@ -109,7 +110,6 @@ class Simulation:
             timers=timers(texts_of(options.get("timers"))),
             latency_us=duration_us(options.get("round_trip", "1ms"), "--set round-trip=", zero=True),
             consume_us=duration_us(options.get("consume_time", "0s"), "--set consume-time=", zero=True),
-            consume_threads=options.get("consume_threads", 20),
             consume_from=_consume_from(options.get("consume_from"), CONSUME_FROM_LAST_OFFSET),
             until_us=None if duration is None else duration_us(duration, "--set for="),
             all_new=all_new,
@@ -163,6 +163,7 @@ class Simulation:
             scenario,
             events=events,
             broadcasting=broadcasting,
+            consume_threads=options.get("consume_threads") or threads_of(*evidence_of(group)),
             rates=inflow.of_queues,
             client_version=version,
             consume_from=_consume_from(options.get("consume_from"), group.consume_from),

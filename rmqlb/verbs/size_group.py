@@ -28,7 +28,7 @@ from rmqlb.model.size_group import (
 )
 from rmqlb.model.snapshot import ClusterSnapshot
 from rmqlb.verbs.parse import conditions
-from rmqlb.verbs.rates import KnownRates, RateOptions, asked_rates
+from rmqlb.verbs.rates import KnownRates, RateOptions, asked_rates, evidence_of
 from rmqlb.verbs.selection import select
 from rmqlb.verbs.source import Reader
 from rmqlb.verbs.strategies import Strategies
@@ -67,7 +67,7 @@ def size_group(
     names, has_all = named.compared(strategies)
     named.must_apply(reported=not names)
     chosen = select(group, topics=topics, sdk=sdk, include_retry=include_retry)
-    wanted = replace(chosen.wanted(source, may_be_new=True), evidence=has_rate)
+    wanted = chosen.wanted(source, may_be_new=True)
     asked_for_rates, snapshot = asked_for_rates.read(source, wanted, progress)
 
     def size_of(name: str | None) -> tuple[GroupSize, tuple[Finding, ...]]:
@@ -196,8 +196,7 @@ def _work(
     group: Group, question: SizeQuestion, rates: KnownRates, consume_us: int | None, threads: int | None
 ) -> _Work:
     """Raises DataError for unknown rates, consume times and lags, and for rates of topics that get no queue."""
-    queues, reports = group.pulled_queues, group.seen.reports.values() if group.seen is not None else ()
-    evidence = [report.evidence for report in reports if report.evidence is not None]
+    queues, evidence = group.pulled_queues, evidence_of(group)
     consume_ms, batch = _consume_ms([route.topic for route in group.pulled_routes], consume_us, evidence)
     with_queues = {queue.topic for queue in queues}
     of_topics = {topic: rate for topic, rate in rates.of_topics.items() if topic not in with_queues}

@@ -4,7 +4,7 @@ from fnmatch import fnmatchcase
 
 from msgspec.structs import replace
 
-from rmqlb.engine.group import all_groups, gaps
+from rmqlb.engine.group import all_groups
 from rmqlb.engine.source_findings import source_findings
 from rmqlb.engine.sweep_failures.cases import ZoneRule
 from rmqlb.engine.sweep_failures.sweep import SWEEP_FIGURES, Commands, SweepRequest, sweep_snapshot, try_on_sweep
@@ -107,7 +107,7 @@ def _zones(lose: Sequence[str], texts: Sequence[str], path: str | None) -> list[
 
 def _chosen(snapshot: ClusterSnapshot, everything: Everything, orderly: Sequence[str]) -> SweepRequest:
     own, present = snapshot.own_topics, all_groups(snapshot)
-    known = sorted({*snapshot.routes, *gaps(snapshot).topics})
+    known = sorted({*snapshot.routes, *snapshot.gaps.topics})
     topics = [name for name in known if everything.takes_topic(name) and name not in own and not is_system_topic(name)]
     groups = [name for name in present if everything.takes_group(name) and not is_system_group(name)]
     each_matches("group", everything.groups, present, groups, snapshot.endpoint)

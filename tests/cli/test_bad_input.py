@@ -159,9 +159,7 @@ LIVE = {
     "too much": Asked(("--max-size", "100KB"), Replay(faults={"*": endless}), ENDPOINT, f"{LISTING}: larger than 100 KB"),
     "a login that is not given": Asked((), Replay(login=LOGIN), ENDPOINT, "{} needs a login"),
     "a user without a password": Asked(("--user", "admin"), Replay(login=LOGIN), USAGE, "no password for admin"),
-    "no password file": Asked(
-        ("--user", "admin", "--password-file", NOWHERE), Replay(login=LOGIN), USAGE, f"--password-file {NOWHERE}: No such file or directory"
-    ),
+    "no password file": Asked(("--user", "admin", "--password-file", NOWHERE), Replay(login=LOGIN), USAGE, f"--password-file {NOWHERE}: No such file or directory"),
     "no CA file": Asked(("--ca-file", NOWHERE), Replay(), USAGE, f"cannot read the CA file {NOWHERE}: No such file or directory"),
 }  # fmt: skip
 

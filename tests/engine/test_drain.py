@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from rmqlb import MessageQueue, check, diagnose, show_consumers, show_groups
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.backlog import Flow, Pool
-from rmqlb.engine.diagnose.diagnose import evidence_of
+from rmqlb.engine.diagnose.diagnose import case_of
 from rmqlb.engine.diagnose.lags import QueueLag, queue_lag
 from rmqlb.engine.drain import Drains, Shared, drains_of, queue_drains
 from rmqlb.model.diagnosis import Diagnosis, Drain
@@ -83,23 +83,19 @@ def test_a_queue_that_gets_far_more_than_is_consumed_never_drains(lag: int, infl
     assert drain.reason == f"never at this rate: inflow {inflow:,}/s, consumption {consumed:,}/s"
 
 
-@every_case(
-    ("at", "offsets", "lags", "expected"),
-    [
-        ((0,), (5,), (9,), "unknown: needs 2 samples, got 1"),
-        ((0,), (5,), (0,), "finite"),
-        ((0, 20_000), (5, 9), (4, 0), "finite"),
-        ((0, 10_000), (5, 5), (9, 9), "unknown: its offsets do not move; needs samples over at least 15 s"),
-        ((0, 15_000), (5, 5), (9, 9), "never: never at this rate: inflow 0/s, consumption 0/s"),
-        ((0, 20_000), (500, 5), (9, 504), "unknown: offsets went back between the samples"),
-        ((0, 20_000), (5, 5), (900, 400), "unknown: offsets went back between the samples"),
-        ((0, 20_000, 40_000), (0, 100, 300), (900, 950, 800), "unknown: its lag did not change the same way between the samples"),
-        ((0, 20_000, 40_000), (0, 100, 200), (9, 8, 900), "unknown: its lag did not change the same way between the samples"),
-        ((0, 20_000), (0, 100), (900, 910),
-         "unknown: inflow 5.5/s and consumption 5/s are too close: needs samples over more time"),
-        ((0, 20_000), (0, 100), (30, 35), "finite"),
-    ],
-)  # fmt: skip
+@every_case(("at", "offsets", "lags", "expected"), [
+    ((0,), (5,), (9,), "unknown: needs 2 samples, got 1"),
+    ((0,), (5,), (0,), "finite"),
+    ((0, 20_000), (5, 9), (4, 0), "finite"),
+    ((0, 10_000), (5, 5), (9, 9), "unknown: its offsets do not move; needs samples over at least 15 s"),
+    ((0, 15_000), (5, 5), (9, 9), "never: never at this rate: inflow 0/s, consumption 0/s"),
+    ((0, 20_000), (500, 5), (9, 504), "unknown: offsets went back between the samples"),
+    ((0, 20_000), (5, 5), (900, 400), "unknown: offsets went back between the samples"),
+    ((0, 20_000, 40_000), (0, 100, 300), (900, 950, 800), "unknown: its lag did not change the same way between the samples"),
+    ((0, 20_000, 40_000), (0, 100, 200), (9, 8, 900), "unknown: its lag did not change the same way between the samples"),
+    ((0, 20_000), (0, 100), (900, 910), "unknown: inflow 5.5/s and consumption 5/s are too close: needs samples over more time"),
+    ((0, 20_000), (0, 100), (30, 35), "finite"),
+])  # fmt: skip
 def test_what_samples_do_not_show_is_unknown(
     at: tuple[int, ...], offsets: tuple[int, ...], lags: tuple[int, ...], expected: str
 ) -> None:
@@ -150,7 +146,7 @@ def looks(
 
 
 def drains(snapshots: tuple[ClusterSnapshot, ...]) -> Drains:
-    return drains_of(evidence_of(snapshots, "g", Settings()))
+    return drains_of(case_of(snapshots, "g", Settings()))
 
 
 def reported(
@@ -219,24 +215,21 @@ LATE, NEAR, EASY = (10**6, 160, 100), (10**6, 120, 100), (10**5, 10, 100)
 SHARED = 13 * 10**5 / (4 * 100 - 160 - 3 * 10)
 
 
-@every_case(
-    ("queues", "report", "owners", "expected"),
-    [
-        ((LATE, EASY, EASY, EASY), {}, "x x x x", SHARED),
-        ((LATE, EASY, EASY, EASY), {"orderly": True}, "x x x x", "never"),
-        ((LATE, EASY, EASY, EASY), {"orderly": None}, "x x x x", "unknown"),
-        ((LATE, EASY, EASY, EASY), {"language": "GO"}, "x x x x", "unknown"),
-        ((LATE, EASY, EASY, EASY), {"language": None}, "x x x x", "unknown"),
-        ((LATE, EASY, EASY, EASY), {}, "x x+y x x", 12 * 10**5 / (3 * 100 - 160 - 2 * 10)),
-        ((LATE, EASY, EASY, EASY), {}, "x y y y", "never"),
-        ((LATE, (10**5, 10, 300), EASY, EASY), {}, "x x x x", "never"),  # no thread limits the other queue
-        ((LATE, (300, 300, 300), EASY, EASY), {}, "x x x x", "never"),
-        ((LATE, (50, 50, 50), EASY, EASY), {}, "x x x x", 12 * 10**5 / (3 * 100 - 160 - 2 * 10)),
-        ((NEAR, NEAR, NEAR, EASY), {}, "x x x x", 31 * 10**5 / (4 * 100 - 3 * 120 - 10)),
-        ((NEAR, NEAR, NEAR, NEAR), {}, "x x x x", "unknown"),
-        (((10**6, 300, 100), NEAR, NEAR, EASY), {}, "x x x x", "never"),
-    ],
-)  # fmt: skip
+@every_case(("queues", "report", "owners", "expected"), [
+    ((LATE, EASY, EASY, EASY), {}, "x x x x", SHARED),
+    ((LATE, EASY, EASY, EASY), {"orderly": True}, "x x x x", "never"),
+    ((LATE, EASY, EASY, EASY), {"orderly": None}, "x x x x", "unknown"),
+    ((LATE, EASY, EASY, EASY), {"language": "GO"}, "x x x x", "unknown"),
+    ((LATE, EASY, EASY, EASY), {"language": None}, "x x x x", "unknown"),
+    ((LATE, EASY, EASY, EASY), {}, "x x+y x x", 12 * 10**5 / (3 * 100 - 160 - 2 * 10)),
+    ((LATE, EASY, EASY, EASY), {}, "x y y y", "never"),
+    ((LATE, (10**5, 10, 300), EASY, EASY), {}, "x x x x", "never"),  # no thread limits the other queue
+    ((LATE, (300, 300, 300), EASY, EASY), {}, "x x x x", "never"),
+    ((LATE, (50, 50, 50), EASY, EASY), {}, "x x x x", 12 * 10**5 / (3 * 100 - 160 - 2 * 10)),
+    ((NEAR, NEAR, NEAR, EASY), {}, "x x x x", 31 * 10**5 / (4 * 100 - 3 * 120 - 10)),
+    ((NEAR, NEAR, NEAR, NEAR), {}, "x x x x", "unknown"),
+    (((10**6, 300, 100), NEAR, NEAR, EASY), {}, "x x x x", "never"),
+])  # fmt: skip
 def test_who_shares_threads(
     queues: tuple[tuple[int, int, int], ...], report: dict[str, str | bool], owners: str, expected: float | str
 ) -> None:
@@ -256,19 +249,16 @@ TURNS = (200, 10, 190), (3_000, 10, 110), (10_000, 10, 0), (10_000, 10, 0)
 UNEVEN = (10**5, 10, 130), (900, 10, 130), (50, 10, 10), (50, 10, 10)
 
 
-@every_case(
-    ("queues", "report", "expected"),
-    [
-        (ROUND, {"queues": cached(1_000, 1_000, 990, 1_000)}, 4 * 10**5 / (400 - 40)),
-        (ROUND, {"queues": cached(0, 1_000, 990, 1_000)}, "never"),
-        (ROUND, {"queues": cached(1_000, 1_000, 990, 1_000), "language": "GO"}, "never"),
-        (ROUND, {}, "never"),
-        (TURNS, {"orderly": True, "threads": 1}, 23_200 / (300 - 40)),
-        (TURNS, {"orderly": True, "threads": 4}, "never"),
-        (TURNS, {"orderly": True}, "never"),
-        (UNEVEN, {"orderly": True, "threads": 2}, 900 / (130 - 10) + (10**5 - 900) / (140 - 10)),
-    ],
-)  # fmt: skip
+@every_case(("queues", "report", "expected"), [
+    (ROUND, {"queues": cached(1_000, 1_000, 990, 1_000)}, 4 * 10**5 / (400 - 40)),
+    (ROUND, {"queues": cached(0, 1_000, 990, 1_000)}, "never"),
+    (ROUND, {"queues": cached(1_000, 1_000, 990, 1_000), "language": "GO"}, "never"),
+    (ROUND, {}, "never"),
+    (TURNS, {"orderly": True, "threads": 1}, 23_200 / (300 - 40)),
+    (TURNS, {"orderly": True, "threads": 4}, "never"),
+    (TURNS, {"orderly": True}, "never"),
+    (UNEVEN, {"orderly": True, "threads": 2}, 900 / (130 - 10) + (10**5 - 900) / (140 - 10)),
+])  # fmt: skip
 def test_a_queue_that_waits_for_threads_does_not_stand_still(
     queues: tuple[tuple[int, int, int], ...], report: dict[str, object], expected: float | str
 ) -> None:
@@ -320,18 +310,15 @@ FAILS, HELD = ConsumeStatus(failed_per_s=2.5, failed_last_hour=9_000), ConsumeSt
 AGAIN = ConsumeStatus(failed_per_s=0, failed_last_hour=3)
 
 
-@every_case(
-    ("retry", "statuses", "expected"),
-    [
-        (None, {"T": HELD}, (11_111, True, None)),
-        ((0, 5, 5), {"T": HELD}, (11_111, True, None)),
-        ((10**6, 10, 20), {"T": HELD, RETRY: HELD}, (100_000, True, None)),
-        ((0, 5, 5), {"T": FAILS, RETRY: HELD}, (11_121, True, "5/s fail and come back after 10 s or more")),
-        (None, {"T": FAILS}, (11_121, False, "5/s fail and come back after 10 s or more")),
-        ((0, 5, 5), {"T": FAILS, RETRY: AGAIN}, (11_121, False, "5/s fail and come back after 30 s or more")),
-        ((0, 5, 5), {"T": HELD, RETRY: AGAIN}, (11_111, False, "messages that failed again come back after 30 s or more")),
-    ],
-)  # fmt: skip
+@every_case(("retry", "statuses", "expected"), [
+    (None, {"T": HELD}, (11_111, True, None)),
+    ((0, 5, 5), {"T": HELD}, (11_111, True, None)),
+    ((10**6, 10, 20), {"T": HELD, RETRY: HELD}, (100_000, True, None)),
+    ((0, 5, 5), {"T": FAILS, RETRY: HELD}, (11_121, True, "5/s fail and come back after 10 s or more")),
+    (None, {"T": FAILS}, (11_121, False, "5/s fail and come back after 10 s or more")),
+    ((0, 5, 5), {"T": FAILS, RETRY: AGAIN}, (11_121, False, "5/s fail and come back after 30 s or more")),
+    ((0, 5, 5), {"T": HELD, RETRY: AGAIN}, (11_111, False, "messages that failed again come back after 30 s or more")),
+])  # fmt: skip
 def test_failed_messages_come_back(
     retry: tuple[int, int, int] | None, statuses: dict[str, ConsumeStatus], expected: tuple[int, bool, str | None]
 ) -> None:
@@ -341,19 +328,15 @@ def test_failed_messages_come_back(
     assert (round((ordered.drain_ms or 0) / 1000), ordered.reason) == (11_111, None)
 
 
-@every_case(
-    ("queues", "group", "expected", "needed"),
-    [
-        ((SLOW, SLOW, FAST, FAST), {}, "never at this rate: inflow 220/s, consumption 220/s", None),
-        ((SLOW, SLOW, SLOW, SLOW), {}, "never at this rate: inflow 400/s, consumption 40/s", None),
-        ((STUCK, FAST, FAST, FAST), {}, "T a:0: never at this rate: inflow 0/s, consumption 0/s", None),
-        ((HOT, SLOW, SLOW, SLOW), {}, "never at this rate: inflow 700/s, consumption 130/s", None),
-        ((FAST,) * 4, {"retry": (5, 0, 0)}, "%RETRY%g a:0: never at this rate: inflow 0/s, consumption 0/s", None),
-        (((10**6, 190, 90),) * 4, {"owners": "x x x x", "ids": "x"}, "never at this rate: inflow 760/s, consumption 360/s", 3),
-        (((10**6, 190, 90),) * 4, {"owners": "? ? ? ?", "consume_type": CONSUME_POP},
-         "never at this rate: inflow 760/s, consumption 360/s", 5),
-    ],
-)  # fmt: skip
+@every_case(("queues", "group", "expected", "needed"), [
+    ((SLOW, SLOW, FAST, FAST), {}, "never at this rate: inflow 220/s, consumption 220/s", None),
+    ((SLOW, SLOW, SLOW, SLOW), {}, "never at this rate: inflow 400/s, consumption 40/s", None),
+    ((STUCK, FAST, FAST, FAST), {}, "T a:0: never at this rate: inflow 0/s, consumption 0/s", None),
+    ((HOT, SLOW, SLOW, SLOW), {}, "never at this rate: inflow 700/s, consumption 130/s", None),
+    ((FAST,) * 4, {"retry": (5, 0, 0)}, "%RETRY%g a:0: never at this rate: inflow 0/s, consumption 0/s", None),
+    (((10**6, 190, 90),) * 4, {"owners": "x x x x", "ids": "x"}, "never at this rate: inflow 760/s, consumption 360/s", 3),
+    (((10**6, 190, 90),) * 4, {"owners": "? ? ? ?", "consume_type": CONSUME_POP}, "never at this rate: inflow 760/s, consumption 360/s", 5),
+])  # fmt: skip
 def test_a_group_with_a_queue_that_never_drains(
     queues: tuple[tuple[int, int, int], ...], group: dict[str, Any], expected: str, needed: int | None
 ) -> None:
@@ -370,17 +353,14 @@ def test_one_sample_and_offsets_that_consumers_keep_show_only_that_there_is_no_l
     assert drains(looks(*[(0, 0, 0)] * 4, samples=1)).group == Drain("finite", 0, 0, 0)
 
 
-@every_case(
-    ("queues", "expected", "met", "verdict", "cells"),
-    [
-        ((FAST,) * 4, "drains in 2h29m2s to 3h43m39s (inflow 40/s, consumption 400/s)", True, "failed: 2h29m2s", ("2h29m2s to 3h43m39s",) * 3),
-        (((45_000, 10, 100),) * 4, "drains in 6m35s to 10m6s (inflow 40/s, consumption 400/s)", None, "incomplete", ("6m35s to 10m6s",) * 3),
-        ((FAST, FAST, (200, 100, 100), (200, 100, 100)), None, True, "failed: 2h29m2s", ("2h29m2s to 3h43m39s", "2h29m2s to 3h43m39s", "0 s")),
-        (((10**6, 190, 90),) * 4, "never drains at this rate: inflow 760/s, consumption 360/s", True, "failed: never", ("never",) * 3),
-        (((200, 100, 100),) * 4, "keeps up (inflow 400/s, consumption 400/s)", False, "passed", ("0 s",) * 3),
-        (((10**6, 100, 99),) * 4, None, None, "incomplete", (None,) * 3),
-    ],
-)  # fmt: skip
+@every_case(("queues", "expected", "met", "verdict", "cells"), [
+    ((FAST,) * 4, "drains in 2h29m2s to 3h43m39s (inflow 40/s, consumption 400/s)", True, "failed: 2h29m2s", ("2h29m2s to 3h43m39s",) * 3),
+    (((45_000, 10, 100),) * 4, "drains in 6m35s to 10m6s (inflow 40/s, consumption 400/s)", None, "incomplete", ("6m35s to 10m6s",) * 3),
+    ((FAST, FAST, (200, 100, 100), (200, 100, 100)), None, True, "failed: 2h29m2s", ("2h29m2s to 3h43m39s", "2h29m2s to 3h43m39s", "0 s")),
+    (((10**6, 190, 90),) * 4, "never drains at this rate: inflow 760/s, consumption 360/s", True, "failed: never", ("never",) * 3),
+    (((200, 100, 100),) * 4, "keeps up (inflow 400/s, consumption 400/s)", False, "passed", ("0 s",) * 3),
+    (((10**6, 100, 99),) * 4, None, None, "incomplete", (None,) * 3),
+])  # fmt: skip
 def test_views_and_conditions_show_drain_times(
     queues: tuple[tuple[int, int, int], ...],
     expected: str | None,

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from rmqlb import UsageError, diagnose, show_consumers, show_groups
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.conditions import parse_condition
-from rmqlb.engine.group import Group, all_groups, assumption, gaps
+from rmqlb.engine.group import Group, all_groups, assumption
 from rmqlb.engine.show_groups import (
     GROUPS_FIGURES,
     consumers_of,
@@ -70,20 +70,13 @@ GROUPS: dict[str, ClusterSnapshot] = {
     "nobody online, some unread": cluster(members("", owners="- - - -", lag={0: 0, 1: 3, 2: 0, 3: 0})),
     "receive requests wait": cluster(replace(members("", lag={0: 0, 1: 2, 2: 0, 3: 0}), polling_num=2)),
     "nobody online, no topics": cluster(members("", topics=None)),
-    "gRPC at a Proxy, lag": cluster(
-        replace(members("", lag={0: 0}), proxies=(ProxyView((Connection("h@1@0@zz"),), Seen("Proxy p"), "p:8080"),))
-    ),
-    "owners certain although others are unknown": cluster(
-        members("x y", strategy=None, consume_type="CONSUME_ACTIVELY", owners="x+y ? - ?")
-    ),
+    "gRPC at a Proxy, lag": cluster(replace(members("", lag={0: 0}), proxies=(ProxyView((Connection("h@1@0@zz"),), Seen("Proxy p"), "p:8080"),))),
+    "owners certain although others are unknown": cluster(members("x y", strategy=None, consume_type="CONSUME_ACTIVELY", owners="x+y ? - ?")),
     "three topics, one route": cluster(members("x", topics="T U %RETRY%g", owners="x x x x")),
     "consumers not listed, one late": cluster(members("x y"), unread=UNREAD),
     "no consumer so far": cluster(members(""), unread=UNREAD[:1]),
     "y late": cluster(replace(SOME_SEEN, reports={"x": SOME_SEEN.reports["x"]}), unread=(Unread("member", "g", "late", "y"),)),
-    "many parts not read": cluster(
-        members("x y", owners="x x y y"),
-        unread=(*UNREAD[1:], Unread("offsets", "g", "timed out", "b"), Unread("stored-offsets", "g", "late", "b")),
-    ),
+    "many parts not read": cluster(members("x y", owners="x x y y"), unread=(*UNREAD[1:], Unread("offsets", "g", "timed out", "b"), Unread("stored-offsets", "g", "late", "b"))),
     "many IDs twice": cluster(members(TWICE)),
     "an address at each broker": listed(members("x y"), a="x=h1:1 y=h2:2", b="y=h2:3 x=h1:4"),
     "two processes of an ID": listed(members("x x", owners="x x - -"), a="x=h2:1 x=h1:2", b="x=h1:3 x=h2:4"),
@@ -98,7 +91,7 @@ GROUPS: dict[str, ClusterSnapshot] = {
 
 def lines_of(snapshot: ClusterSnapshot) -> Iterator[str]:
     (name,) = all_groups(snapshot)
-    group = Group(snapshot, name, Settings(), assumption(snapshot, name), gaps(snapshot))
+    group = Group(snapshot, name, Settings(), assumption(snapshot, name))
     found = consumers_of(group, unread_of_groups(snapshot).get(name, ()))
     state, processes = found.overview, found.consumers
     yield from consumers_report(found).facts
@@ -235,7 +228,7 @@ def policy(limit: int) -> dict[str, object]:
 ])  # fmt: skip
 def test_a_lag_that_lasts_counts_below_the_limit_of_messages(drain: Drain, max_drain_ms: float, lags: bool) -> None:
     snapshot = GROUPS["lag of both consumers"]
-    group = Group(snapshot, "g", Settings(), assumption(snapshot, "g"), gaps(snapshot))
+    group = Group(snapshot, "g", Settings(), assumption(snapshot, "g"))
     line = group_line(group, (), 1_000, drain, max_drain_ms)
     assert (line.status, line.lagging is not None) == (("lagging", True) if lags else ("inOrder", False))
 

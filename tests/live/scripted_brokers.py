@@ -248,14 +248,9 @@ class ScriptedCluster:
             ],
             "filterServerTable": {},
             "queueDatas": [
-                {
-                    "brokerName": broker.name,
-                    "perm": _READ_AND_WRITE,
-                    "readQueueNums": broker.write_queues,
-                    "topicSysFlag": 0,
-                    "writeQueueNums": broker.write_queues,
-                }
-                for broker in brokers
+                {"brokerName": each.name, "perm": _READ_AND_WRITE, "topicSysFlag": 0}
+                | dict.fromkeys(("readQueueNums", "writeQueueNums"), each.write_queues)
+                for each in brokers
             ],
         }
 

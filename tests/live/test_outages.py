@@ -36,14 +36,12 @@ TEN = (
     Outage("ordered", {"Ordered": (10,) * 4}, consumers=2, threads=2, sleep_ms=50, outage_s=90, orderly=True),
     Outage("turns", {"Turns": (5,) * 8}, consumers=2, threads=2, sleep_ms=50, outage_s=180, orderly=True),
     Outage("hot", {"Hot": (80, 20, 20, 20)}, consumers=2, threads=16, sleep_ms=100, outage_s=90),
-    Outage(
-        "hot-ordered", {"HotOrdered": (12, 4, 4, 4)}, consumers=2, threads=2, sleep_ms=50, outage_s=60, orderly=True
-    ),
+    Outage("hot-ordered", {"HotOrdered": (12, 4, 4, 4)}, consumers=2, threads=2, sleep_ms=50, outage_s=60, orderly=True),
     Outage("batches", {"Batches": (25,) * 4}, consumers=2, threads=8, sleep_ms=100, outage_s=120, batch=2),
     Outage("two-topics", {"First": (10,) * 4, "Second": (30,) * 2}, consumers=2, threads=8, sleep_ms=80, outage_s=100),
     Outage("pair", PAIR, consumers=3, threads=8, sleep_ms=100, outage_s=60),
     Outage("ordered-pair", ORDERED_PAIR, consumers=2, threads=1, sleep_ms=50, outage_s=120, orderly=True),
-)
+)  # fmt: skip
 ONE_FEWER = (
     Outage("pair-less", PAIR, consumers=2, threads=8, sleep_ms=100, outage_s=60),
     Outage("ordered-pair-less", ORDERED_PAIR, consumers=1, threads=1, sleep_ms=50, outage_s=120, orderly=True),

@@ -56,57 +56,22 @@ def faults(topic: str, other: str) -> tuple[Fault, ...]:
         Fault("dup-svc", ("duplicate-client-id",), one_id_twice(topic), ("dup-svc-0",)),
         Fault("mix-svc", ("mixed-strategies",), crew_of(topic, {}, {}, {"strategy": "AVG_BY_CIRCLE"}), ("mix-svc-2",)),
         Fault("topics-svc", ("subscription-mismatch",), crew_of(topic, {}, {}, {"topics": other}), ("topics-svc-2",)),
-        Fault(
-            "cut-svc",
-            ("broker-unreachable-from-consumer",),
-            cut_from("broker-b", topic, strategy="AVG_BY_CIRCLE"),
-            ("cut-svc-2",),
-            before=("split-consumer-view",),
-        ),
-    )
+        Fault("cut-svc", ("broker-unreachable-from-consumer",), cut_from("broker-b", topic, strategy="AVG_BY_CIRCLE"), ("cut-svc-2",), before=("split-consumer-view",)),
+    )  # fmt: skip
 
 
 SLOW_FAULTS = (
     *faults(TOPIC, OTHER),
-    Fault(
-        "tags-svc",
-        ("subscription-mismatch",),
-        crew_of(TOPIC, {"topics": f"{TOPIC}:red"}, {"topics": f"{TOPIC}:red"}, {"topics": f"{TOPIC}:blue"}),
-        ("tags-svc-2",),
-    ),
+    Fault("tags-svc", ("subscription-mismatch",), crew_of(TOPIC, {"topics": f"{TOPIC}:red"}, {"topics": f"{TOPIC}:red"}, {"topics": f"{TOPIC}:blue"}), ("tags-svc-2",)),
     Fault("hang-svc", ("blocked-consumer",), crew_of(TOPIC, {}, {}, {"listener": "hangs"}), ("hang-svc-2",), SYMPTOMS),
-    Fault(
-        "hang-orderly-svc",
-        ("blocked-consumer",),
-        crew_of(TOPIC, *[{"orderly": "true", "listener": each} for each in ("ok", "ok", "hangs")]),
-        ("hang-orderly-svc-2",),
-        SYMPTOMS,
-    ),
-    Fault(
-        "fail-orderly-svc",
-        ("consume-failing",),
-        crew_of(TOPIC, *[{"orderly": "true", "listener": each} for each in ("ok", "ok", "fails")]),
-        ("fail-orderly-svc-2",),
-        (*SYMPTOMS, "head-blocked"),
-    ),
+    Fault("hang-orderly-svc", ("blocked-consumer",), crew_of(TOPIC, *[{"orderly": "true", "listener": each} for each in ("ok", "ok", "hangs")]), ("hang-orderly-svc-2",), SYMPTOMS),
+    Fault("fail-orderly-svc", ("consume-failing",), crew_of(TOPIC, *[{"orderly": "true", "listener": each} for each in ("ok", "ok", "fails")]), ("fail-orderly-svc-2",), (*SYMPTOMS, "head-blocked")),
     Fault("slow-svc", ("slow-consumer",), crew_of(TOPIC, {}, {}, {"listener": "900"}), ("slow-svc-2",), SYMPTOMS),
-)
+)  # fmt: skip
 TWO_FAULTS = (
-    Fault(
-        "two-a-svc",
-        ("mixed-strategies", "blocked-consumer"),
-        crew_of(TOPIC, {}, {}, {"strategy": "AVG_BY_CIRCLE", "listener": "hangs"}),
-        ("two-a-svc-2",),
-        SYMPTOMS,
-    ),
-    Fault(
-        "two-b-svc",
-        ("duplicate-client-id", "blocked-consumer"),
-        one_id_twice(TOPIC, listener="hangs"),
-        ("two-b-svc-0",),
-        SYMPTOMS,
-    ),
-)
+    Fault("two-a-svc", ("mixed-strategies", "blocked-consumer"), crew_of(TOPIC, {}, {}, {"strategy": "AVG_BY_CIRCLE", "listener": "hangs"}), ("two-a-svc-2",), SYMPTOMS),
+    Fault("two-b-svc", ("duplicate-client-id", "blocked-consumer"), one_id_twice(TOPIC, listener="hangs"), ("two-b-svc-0",), SYMPTOMS),
+)  # fmt: skip
 CONSUMPTION = (
     Fault("fail-svc", ("consume-failing",), crew_of(TOPIC, *[{"listener": "fails"}] * 2), ("fail-svc-0", "fail-svc-1")),
     Fault("dead-svc", ("consume-failing",), crew_of(TOPIC, *[{"listener": "fails", "tries": "0"}] * 2), None),
@@ -116,9 +81,7 @@ CONSUMPTION = (
 )
 FROZEN = Fault("frozen-svc", ("frozen-consumer",), last_alone(TOPIC), ("frozen-svc-2",), SYMPTOMS)
 KILLED = Fault("killed-svc", ("consumer-gone",), last_alone(TOPIC, orderly="true"))
-SILENT = Fault(
-    "link-svc", ("broker-unreachable-from-consumer",), silenced("broker-b", TOPIC), ("link-svc-2",), SYMPTOMS
-)
+SILENT = Fault("link-svc", ("broker-unreachable-from-consumer",), silenced("broker-b", TOPIC), ("link-svc-2",), SYMPTOMS)  # fmt: skip
 POP = Fault("pop-svc", ("lag-stalled",), pop_alone(POPPED), None)
 GRPC = Fault("grpc-svc", ("lag-stalled",), crew_of(PULLED), None)  # planted with the Proxy
 HEALTHY = {

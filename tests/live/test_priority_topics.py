@@ -55,16 +55,10 @@ def prioritising() -> Iterator[RocketMQCluster]:
             (RECEIVED, QUEUES, "PRIORITY"),
         ):
             header = {
-                "topic": topic,
-                "defaultTopic": "TBW102",
-                "readQueueNums": str(QUEUES),
-                "writeQueueNums": str(write),
-                "perm": "6",
-                "topicFilterType": "SINGLE_TAG",
-                "topicSysFlag": "0",
-                "order": "false",
+                "topic": topic, "readQueueNums": str(QUEUES), "writeQueueNums": str(write), "perm": "6",
                 "attributes": f"+message.type={kind}",
-            }
+                "defaultTopic": "TBW102", "topicFilterType": "SINGLE_TAG", "topicSysFlag": "0", "order": "false",
+            }  # fmt: skip
             ask(running, BROKER, RemotingCommand(UPDATE_AND_CREATE_TOPIC, ext_fields=header))
         yield running
 
@@ -73,19 +67,9 @@ def stored_in(cluster: RocketMQCluster, topic: str, case: SendCase) -> int:
     """The queue that the broker answers for a message that a producer sends to queue `PICKED`."""
     given = "".join(f"{PROPERTIES[name]}\x01{value}\x02" for name, value in case.properties.items())
     header = {
-        "a": "producer-of-tests",
-        "b": topic,
-        "c": "TBW102",
-        "d": "4",
-        "e": str(PICKED),
-        "f": "0",
-        "g": str(time.time_ns() // 1_000_000),
-        "h": "0",
-        "i": given,
-        "j": "0",
-        "k": "false",
-        "m": str(case.batch).lower(),
-    }
+        "a": "producer-of-tests", "b": topic, "c": "TBW102", "d": "4", "e": str(PICKED), "f": "0",
+        "g": str(time.time_ns() // 1_000_000), "h": "0", "i": given, "j": "0", "k": "false", "m": str(case.batch).lower(),
+    }  # fmt: skip
     body = b"message"
     if case.batch:
         own = given.encode()

@@ -164,7 +164,7 @@ def test_the_join_is_as_simulated(lived: LivingGroups, tmp_path: Path, capsys: p
     assert (ran.code, {*outcomes}) == (0, {"as-predicted"})
 
 
-OF_EACH = 200
+OF_EACH = 900
 
 
 @pytest.mark.parametrize("name", ACTS)

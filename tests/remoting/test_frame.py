@@ -199,16 +199,13 @@ def test_a_frame_length_out_of_bounds_is_refused_when_its_fourth_byte_arrives(to
         decoder.feed(int32(total)[3:])
 
 
-@every_case(
-    ("stream", "message"),
-    [
-        (int32(4), None),
-        (int32(MAX_FRAME - 4), None),
-        (int32(10) + int32(7), "header length 7 exceeds the maximum of 6"),
-        (int32(MAX_FRAME - 4) + int32(MAX_HEADER + 1), f"header length {MAX_HEADER + 1} exceeds the maximum of {MAX_HEADER}"),
-        *((frame(HEADER, serialize_type=form), f"serialize type {form} is neither 0 (JSON) nor 1 (ROCKETMQ)") for form in (2, 127, 128, 255)),
-    ],
-)  # fmt: skip
+@every_case(("stream", "message"), [
+    (int32(4), None),
+    (int32(MAX_FRAME - 4), None),
+    (int32(10) + int32(7), "header length 7 exceeds the maximum of 6"),
+    (int32(MAX_FRAME - 4) + int32(MAX_HEADER + 1), f"header length {MAX_HEADER + 1} exceeds the maximum of {MAX_HEADER}"),
+    *((frame(HEADER, serialize_type=form), f"serialize type {form} is neither 0 (JSON) nor 1 (ROCKETMQ)") for form in (2, 127, 128, 255)),
+])  # fmt: skip
 def test_lengths_are_checked_as_soon_as_they_are_there(stream: bytes, message: str | None) -> None:
     assert events([stream]) == [message or "the stream ended inside a frame"]
 
@@ -418,10 +415,7 @@ def refusal(header: bytes | str) -> str:
     ('"suspended":false,"extra":{"y":[1,{"z":null}]}', {}),
     *((f'"language":{language}', {}) for language in ('"JAVA"', '"KLINGON"', "null", "3")),
     ('"remark":"\\ud83d\\ude00"', {"remark": "\U0001f600"}),
-    *(
-        (f'"extFields":{{"k":{value},"l":null}}', {"ext_fields": {"k": value.strip('"')}})
-        for value in ('"31"', '""', "31", "true", "false", "1.50", "123456789012345678901234567890")
-    ),
+    *((f'"extFields":{{"k":{value},"l":null}}', {"ext_fields": {"k": value.strip('"')}}) for value in ('"31"', '""', "31", "true", "false", "1.50", "123456789012345678901234567890")),
 ])  # fmt: skip
 def test_what_a_json_header_says(member: str, expected: dict[str, Any]) -> None:
     assert decode_json_header(f"{{{LEAST},{member}}}".encode(), None) == replace(PLAIN, **expected)

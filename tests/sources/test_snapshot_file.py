@@ -156,20 +156,17 @@ def one_group(**fields: object) -> dict[str, object]:
 GROUP0 = "$.data.groups[0]"
 
 
-@every_case(
-    ("data", "message"),
-    [
-        ({"topics": [{"topic": "T"}]}, "Object missing required field route at $.data.topics[0]"),
-        ({"topics": [{"topic": 1, "route": {}}]}, "Expected str, got int at $.data.topics[0].topic"),
-        ({"topics": None}, "Expected array, got null at $.data.topics"),
-        ({"groups": [{}]}, f"Object missing required field group at {GROUP0}"),
-        (one_group(views=[{}]), f"Object missing required field connections at {GROUP0}.views[0]"),
-        (one_group(clientIds="a"), f"Expected array | null, got str at {GROUP0}.clientIds"),
-        (one_group(queues=[{"topic": "T", "brokerName": "a", "queueId": "0"}]), f"Expected int, got str at {GROUP0}.queues[0].queueId"),
-        (one_group(seen={"where": "x", "at": "soon"}), f"Invalid RFC3339 encoded datetime at {GROUP0}.seen.at"),
-        (one_group(reports=[{"clientId": "a", "evidence": {"queues": {}}}]), f"Expected array | null, got object at {GROUP0}.reports[0].evidence.queues"),
-    ],
-)  # fmt: skip
+@every_case(("data", "message"), [
+    ({"topics": [{"topic": "T"}]}, "Object missing required field route at $.data.topics[0]"),
+    ({"topics": [{"topic": 1, "route": {}}]}, "Expected str, got int at $.data.topics[0].topic"),
+    ({"topics": None}, "Expected array, got null at $.data.topics"),
+    ({"groups": [{}]}, f"Object missing required field group at {GROUP0}"),
+    (one_group(views=[{}]), f"Object missing required field connections at {GROUP0}.views[0]"),
+    (one_group(clientIds="a"), f"Expected array | null, got str at {GROUP0}.clientIds"),
+    (one_group(queues=[{"topic": "T", "brokerName": "a", "queueId": "0"}]), f"Expected int, got str at {GROUP0}.queues[0].queueId"),
+    (one_group(seen={"where": "x", "at": "soon"}), f"Invalid RFC3339 encoded datetime at {GROUP0}.seen.at"),
+    (one_group(reports=[{"clientId": "a", "evidence": {"queues": {}}}]), f"Expected array | null, got object at {GROUP0}.reports[0].evidence.queues"),
+])  # fmt: skip
 def test_a_wrong_field_is_named_by_its_path(data: dict[str, Any], message: str) -> None:
     assert problem(snapshot_text(data)).message == f"stdin: {message}"
     as_yaml_text = as_yaml({"schema": "rmqlb/snapshot", "formatVersion": "1.0", "data": data})

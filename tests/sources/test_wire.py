@@ -543,17 +543,14 @@ Arguments = Callable[[Files, str], Sequence[str | None]]
 CERTIFICATE = "cannot read the client certificate "
 
 
-@every_case(
-    ("arguments", "message"),
-    [
-        (lambda _, path: (path + ".no",), "cannot read the CA file {}.no: No such file or directory"),
-        (lambda _, path: (path,), "cannot read the CA file {}: no certificate or crl found"),
-        (lambda f, path: (f.ca, path), CERTIFICATE + "{}: PEM lib"),
-        (lambda f, _: (f.ca, f.client_cert), CERTIFICATE + ".*client_cert.pem: PEM lib"),
-        (lambda f, _: (f.ca, f.client_cert, f.foreign_cert), CERTIFICATE + ".*client_cert.pem with the key .*foreign_cert.pem: key values mismatch"),
-        (lambda f, _: (f.ca, None, f.client_key), "--client-key needs --client-cert"),
-    ],
-)  # fmt: skip
+@every_case(("arguments", "message"), [
+    (lambda _, path: (path + ".no",), "cannot read the CA file {}.no: No such file or directory"),
+    (lambda _, path: (path,), "cannot read the CA file {}: no certificate or crl found"),
+    (lambda f, path: (f.ca, path), CERTIFICATE + "{}: PEM lib"),
+    (lambda f, _: (f.ca, f.client_cert), CERTIFICATE + ".*client_cert.pem: PEM lib"),
+    (lambda f, _: (f.ca, f.client_cert, f.foreign_cert), CERTIFICATE + ".*client_cert.pem with the key .*foreign_cert.pem: key values mismatch"),
+    (lambda f, _: (f.ca, None, f.client_key), "--client-key needs --client-cert"),
+])  # fmt: skip
 def test_files_that_cannot_be_used_are_named(files: Files, tmp_path: Path, arguments: Arguments, message: str) -> None:
     path = tmp_path / "not.pem"
     path.write_text("nothing")

@@ -46,16 +46,8 @@ ODD: dict[str, ClusterSnapshot] = {
     "duplicate owners": cluster(members("x y", owners="x+y x y y")),
     "duplicate client ID": cluster(members("x x", owners="x x - -")),
     "duplicate client ID, nothing observed": cluster(members("x x y")),
-    "mixed strategies": cluster(
-        replace(
-            members("x y", owners="x x+y y -"),
-            reports={"x": MemberReport("x", None, AVG_CLASS), "y": MemberReport("y", None, CIRCLE)},
-        )
-    ),
-    "mixed subscriptions": cluster(
-        members("x y", topics="T U", owners="x x y y", subscribed={"x": "T", "y": "U"}),
-        routes=(route(a=4), route("U", a=4)),
-    ),
+    "mixed strategies": cluster(replace(members("x y", owners="x x+y y -"), reports={"x": MemberReport("x", None, AVG_CLASS), "y": MemberReport("y", None, CIRCLE)})),
+    "mixed subscriptions": cluster(members("x y", topics="T U", owners="x x y y", subscribed={"x": "T", "y": "U"}), routes=(route(a=4), route("U", a=4))),
     "mixed SDKs": cluster(of_several_sdks()),
     "split view": cluster(members("x y", "x", owners="x x y y")),
     "broker-assigned AVG": cluster(by_broker("x x y y", AVG_CLASS, {})),
@@ -64,9 +56,7 @@ ODD: dict[str, ClusterSnapshot] = {
     "broker-assigned CONSISTENT_HASH": cluster(by_broker(None, HASH, {})),
     "broker-assigned CONSISTENT_HASH, observed": cluster(by_broker("x x y y", HASH, {})),
     "broker-assigned CONSISTENT_HASH, partly observed": cluster(by_broker("x ? - y", HASH, {})),
-    "broker-assigned CONSISTENT_HASH, and POP": cluster(
-        replace(by_broker(None, HASH, {"T": ("POP",)}), topics=("T", "U")), routes=(route(a=4), route("U", a=4))
-    ),
+    "broker-assigned CONSISTENT_HASH, and POP": cluster(replace(by_broker(None, HASH, {"T": ("POP",)}), topics=("T", "U")), routes=(route(a=4), route("U", a=4))),
     "broker-assigned or POP": cluster(by_broker("- - - -")),
     "broker-assigned or POP, nothing observed": cluster(by_broker(None)),
     "broker-assigned or POP, queues held": cluster(by_broker("x x y y")),
@@ -80,15 +70,11 @@ ODD: dict[str, ClusterSnapshot] = {
     "NameServers differ, nothing observed": two_routes(cluster(members("x y")), 6),
     "NameServers differ in write queues": two_routes(cluster(members("x y", owners="x x y y")), 4),
     "unreadable topic": cluster(members("x y", lag={0: 5}), routes=(route(perm=2, a=4),)),
-    "unreadable and readable topic": cluster(
-        members("x y", topics="T U", lag={0: 5}), routes=(route(perm=2, a=4), route("U", a=4))
-    ),
+    "unreadable and readable topic": cluster(members("x y", topics="T U", lag={0: 5}), routes=(route(perm=2, a=4), route("U", a=4))),
     "BROADCASTING": cluster(members("x y", message_model="BROADCASTING", owners="x+y x+y x+y x+y", lag={0: 9})),
     "nobody online": cluster(members("", strategy=None, lag={0: 5})),
     "nobody online, no Proxy": cluster(replace(members("", strategy=None, lag={0: 5}), proxies=(ProxyView((), HERE, "p:8080"),))),
-    "broker that did not list its consumers": cluster(
-        members("x y", owners="x x y y"), unread=(Unread("members", "g", "timed out", "broker-b"),)
-    ),
+    "broker that did not list its consumers": cluster(members("x y", owners="x x y y"), unread=(Unread("members", "g", "timed out", "broker-b"),)),
     "group that could not be read": cluster(unread=(Unread("group", "g", "timed out"),)),
     "topic without a route": cluster(members("x y", topics="T U", owners="x x y y")),
     "topics unknown": cluster(members("x y", topics=None)),
@@ -100,9 +86,6 @@ ODD: dict[str, ClusterSnapshot] = {
     "strategy with settings": cluster(members("x y", strategy="AllocateMessageQueueByMachineRoom")),
     "more consumers than queues": cluster(members("a b c d e f", owners="a b c d")),
     "consumers unknown": cluster(replace(members("x"), views=None, reports={})),
-    "frozen consumer": cluster(
-        replace(members("x y", owners="? ? y y"), reports={"y": MemberReport("y", None, AVG_CLASS)}),
-        unread=(Unread("member", "g", "timed out", "x", no_answer=True),),
-    ),
+    "frozen consumer": cluster(replace(members("x y", owners="? ? y y"), reports={"y": MemberReport("y", None, AVG_CLASS)}), unread=(Unread("member", "g", "timed out", "x", no_answer=True),)),
     "stale owners": cluster(members("x", owners="x x z z")),
 }  # fmt: skip

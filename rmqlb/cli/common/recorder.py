@@ -9,7 +9,7 @@ from rmqlb.cli.common.reading import Reader
 from rmqlb.cli.common.terminal import Progress, Terminal
 from rmqlb.cli.common.watch import LEAST_S, heeding_an_end, wait_for_next
 from rmqlb.engine.allocate.strategy import Settings
-from rmqlb.engine.group import Given, Group, gaps
+from rmqlb.engine.group import Given, Group
 from rmqlb.engine.group_findings import planning_findings
 from rmqlb.engine.record.follow import Follower, sample_of
 from rmqlb.errors import DataError, EndpointError
@@ -58,7 +58,7 @@ class GroupRecorder:
             began, asked_at = time.monotonic(), _now_ms()
             first = self._reader.fetch(self._wanted)
             answered_at = _now_ms(up=True)
-            group = Group(first, self.group, given=Given(assume=None), gaps=gaps(first))
+            group = Group(first, self.group, given=Given(assume=None))
             group.must_share()
             findings = planning_findings(group)
             sample = sample_of(first, self.group, asked_at, answered_at, self._topics, self._settings)

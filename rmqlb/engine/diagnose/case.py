@@ -57,7 +57,6 @@ class Answer(Struct, frozen=True):
 
 
 class Case(GroupEvidence, dict=True, eq=False):
-    rules: Sequence[DiagnosisRule] = ()
     _answers: dict[str, Answer] = field(default_factory=dict)  # of the rules that were asked, by code
     _predictions: dict[Causes, tuple[Owners, ...]] = field(default_factory=dict)
 
@@ -66,25 +65,21 @@ class Case(GroupEvidence, dict=True, eq=False):
             findings: list[GroupFinding] = []
             why: ComesOf | DoesNotApply | RmqlbError | None = None
             try:
-                for finding in self._checks[code](self):
+                for finding in CHECKS[code](self):
                     findings.append(replace(finding, code=code))  # noqa: PERF401 - an error later undoes no finding
             except (ComesOf, DoesNotApply, RmqlbError) as error:
                 why = error
             self._answers[code] = Answer(tuple(findings), why)
         return self._answers[code]
 
-    @cached_property
-    def _checks(self) -> dict[str, Check]:
-        return {rule.code: rule.check for rule in self.rules}
-
     def has(self, code: str) -> bool:
-        return code in self._checks and bool(self.answer(code).findings)
+        return bool(self.answer(code).findings)
 
     def explained(self, queues: Collection[MessageQueue], causes: Sequence[str]) -> tuple[set[MessageQueue], list[str]]:
         """The queues of grave findings of these causes, and the codes of the causes among them."""
         explained, acting = set[MessageQueue](), []
-        for code in causes:
-            findings = self.answer(code).findings if code in self._checks else ()
+        for code in causes if queues else ():
+            findings = self.answer(code).findings
             concerned = {queue for each in findings if each.severity != INFO for queue in each.queues}
             if not concerned.isdisjoint(queues):
                 acting.append(code)
@@ -355,18 +350,14 @@ Raises DataError where evidence is missing, DoesNotApply, or ComesOf where anoth
 """
 
 
-class DiagnosisRule(Struct, frozen=True):
-    code: str
-    check: Check
-    one_sample: bool = True  # a single sample may be enough for a finding
-
-
-CHECKS: dict[str, DiagnosisRule] = {}  # by code, once the file of the rule is imported
+CHECKS: dict[str, Check] = {}  # by code, once the file of the rule is imported
+OVER_TIME: set[str] = set()  # codes of rules that find nothing in a single sample
 
 
 def rule(code: str, *, one_sample: bool = True) -> Callable[[Check], Check]:
     def registered(check: Check) -> Check:
-        CHECKS[code] = DiagnosisRule(code, check, one_sample)
+        CHECKS[code] = check
+        OVER_TIME.update(() if one_sample else (code,))
         return check
 
     return registered

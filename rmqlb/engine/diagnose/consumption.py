@@ -324,7 +324,7 @@ def _old_messages(consumer: ConsumerReports) -> Evidence | None:
 
 @rule("head-blocked")
 def head_blocked(case: Case) -> Iterator[GroupFinding]:
-    heads = evidence.troubles_of_queues(case, _standing_head)
+    heads = evidence.troubles_of(case, _standing_head)
     own = heads.among(case.unexplained(heads.queues, ("consume-failing", "blocked-consumer", "lock-lost")))
     proven = Troubles(each for each in own.found if each.doubt is None)
     if proven.found:
@@ -346,6 +346,7 @@ def head_blocked(case: Case) -> Iterator[GroupFinding]:
     heads.settle()
 
 
+@evidence.in_each_queue
 def _standing_head(consumer: ConsumerReports, item: ProcessQueue) -> Iterator[Trouble]:
     """The queue if its first message was not finished between samples, or may not be (raises DataError)."""
     waiting, own = consumer.waiting(item), consumer.client_id
@@ -424,7 +425,7 @@ def _pulled_up_to(item: ProcessQueue) -> int:
 
 @rule("pull-stopped")
 def pull_stopped(case: Case) -> Iterator[GroupFinding]:
-    stopped = evidence.troubles_of_queues(case, _stopped_pull)
+    stopped = evidence.troubles_of(case, _stopped_pull)
     causes = ("broker-silent", "broker-gone", "broker-unreachable-from-consumer", "blocked-consumer")
     left = case.unexplained(stopped.queues, causes)
     if left:
@@ -439,6 +440,7 @@ def pull_stopped(case: Case) -> Iterator[GroupFinding]:
     stopped.settle()
 
 
+@evidence.in_each_queue
 def _stopped_pull(consumer: ConsumerReports, item: ProcessQueue) -> Iterator[Trouble]:
     """The queue if the consumer may pull and has not for two minutes (raises DataError)."""
     if item.last_pull is None:
@@ -488,13 +490,14 @@ def lock_lost(case: Case) -> Iterator[GroupFinding]:
         raise DoesNotApply("its consumers do not consume in order")
 
 
-def _lost_locks(consumer: ConsumerReports) -> Iterator[Trouble]:
+def _lost_locks(consumer: ConsumerReports) -> evidence.Found:
     if consumer.now.orderly is None:
         raise consumer.unreported("whether it consumes in order")
     if consumer.now.orderly:
-        yield from evidence.in_each_queue(_lost_lock, consumer)
+        yield from _lost_lock(consumer)
 
 
+@evidence.in_each_queue
 def _lost_lock(consumer: ConsumerReports, item: ProcessQueue) -> Iterator[Trouble]:
     name = evidence.queue_text(item.queue)
     if item.last_lock is None or item.locked is None:
@@ -546,13 +549,12 @@ def dropped_but_consuming(case: Case) -> Iterator[GroupFinding]:
     former.settle()
 
 
-def _consumed_after_drop(consumer: ConsumerReports) -> Iterator[Trouble]:
-    found = Troubles()
+def _consumed_after_drop(consumer: ConsumerReports) -> evidence.Found:
     before = consumer.history[-2][1] if len(consumer.history) > 1 else {}
     for item in consumer.now.queues or ():
         was, time = before.get(item.queue), item.last_consume
         if item.dropped is None or (item.dropped and time is None):
-            found.errors.append(consumer.unreported("its dropped queues"))
+            yield consumer.unreported("its dropped queues")
         elif item.dropped and was is not None and was.dropped:
             if was.last_consume != time and time is not None:
                 name = f"{evidence.queue_text(item.queue)}, which was taken from it"
@@ -561,6 +563,4 @@ def _consumed_after_drop(consumer: ConsumerReports) -> Iterator[Trouble]:
                 )
                 yield Trouble(consumer.client_id, (item.queue,), (seen,), gravity=time)
         elif item.dropped:
-            problem = f"{evidence.queue_text(item.queue)} was just taken from {consumer.client_id}"
-            found.errors.append(AnotherSampleNeeded(problem))
-    found.settle()
+            yield AnotherSampleNeeded(f"{evidence.queue_text(item.queue)} was just taken from {consumer.client_id}")

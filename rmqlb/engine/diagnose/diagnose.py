@@ -10,10 +10,10 @@ from msgspec.structs import replace
 
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.diagnose import consumption, lags, owners, shares
-from rmqlb.engine.diagnose.case import CHECKS, Case, ComesOf, DiagnosisRule
-from rmqlb.engine.diagnose.evidence import BLOCKED_MS, AnotherSampleNeeded, DoesNotApply, GroupEvidence
+from rmqlb.engine.diagnose.case import OVER_TIME, Case, ComesOf
+from rmqlb.engine.diagnose.evidence import BLOCKED_MS, NEEDED, AnotherSampleNeeded, DoesNotApply
 from rmqlb.engine.drain import drains_of
-from rmqlb.engine.group import Group, assumption, gaps, known
+from rmqlb.engine.group import Group, assumption, known
 from rmqlb.errors import DataError
 from rmqlb.model import diagnosis as result
 from rmqlb.model.group import BROADCASTING, RETRY_PREFIX, ConsumerGroup
@@ -23,41 +23,38 @@ from rmqlb.model.result import ERROR, INFO, SEVERITIES, WARNING, named, utc_text
 from rmqlb.model.snapshot import ClusterSnapshot
 
 RULE_FILES = (consumption, lags, owners, shares)
-RULES: tuple[DiagnosisRule, ...] = tuple(CHECKS[code] for code in result.CODES)
-"""All rules; causes precede their effects, and equals are listed in this order."""
-ONE_SAMPLE: tuple[DiagnosisRule, ...] = tuple(rule for rule in RULES if rule.one_sample)
+ONE_SAMPLE: tuple[str, ...] = tuple(code for code in result.CODES if code not in OVER_TIME)
 MOST_SAMPLES = 8  # after which an undecided rule stays undecided, over a minute at 10 s
 
 
-def diagnose(evidence: GroupEvidence, *, max_lag: int = result.MAX_LAG) -> result.Diagnosis:
-    case = Case(evidence.facts, evidence.earlier, RULES)
-    findings = _in_order(case)
+def diagnose(case: Case, *, max_lag: int = result.MAX_LAG) -> result.Diagnosis:
+    findings = findings_of(case)
     consequences: list[result.Consequence] = []
     checked: list[str] = []
     unknown: list[result.Undecided] = []
     not_applicable: list[result.Undecided] = []
-    for rule in RULES:
-        answer = case.answer(rule.code)
+    for code in result.CODES:
+        answer = case.answer(code)
         why = answer.why
         if isinstance(why, ComesOf):
-            consequences.append(result.Consequence(rule.code, why.causes))
+            consequences.append(result.Consequence(code, why.causes))
         elif isinstance(why, DoesNotApply):
-            not_applicable.append(result.Undecided(rule.code, str(why)))
+            not_applicable.append(result.Undecided(code, str(why)))
         elif why is None:
-            checked += [] if answer.findings else [rule.code]
+            checked += [] if answer.findings else [code]
         elif all(each.severity == INFO for each in answer.findings):  # otherwise missing evidence adds nothing new
-            needs, shown = getattr(why.hint, "needs", "other evidence"), None
+            needs, shown = NEEDED.get(why.hint or "", "other evidence"), None
             if isinstance(why, AnotherSampleNeeded):
-                needs, shown = result.MORE_SAMPLES if evidence.earlier else result.SECOND_SAMPLE, why.shown
+                needs, shown = result.MORE_SAMPLES if case.earlier else result.SECOND_SAMPLE, why.shown
             remedy = None if why.hint is None else str(why.hint)
-            unknown.append(result.Undecided(rule.code, why.message, remedy, needs, shown))
+            unknown.append(result.Undecided(code, why.message, remedy, needs, shown))
     found_any = any(finding.severity != INFO for finding in findings)
-    group = known(lambda: evidence.group)
-    samples = evidence.earlier if group is None else evidence.samples
-    at = evidence.facts.snapshot.taken_at
-    drains = None if group is None else drains_of(evidence)
+    group = known(lambda: case.group)
+    samples = case.earlier if group is None else case.samples
+    at = case.facts.snapshot.taken_at
+    drains = None if group is None else drains_of(case)
     return result.Diagnosis(
-        evidence.facts.name or "",
+        case.facts.name or "",
         "found" if found_any else "unknown" if unknown else "inOrder",
         tuple(
             result.DiagnosedSample(each.seen.where, None if (then := each.seen.at or at) is None else utc_text(then))
@@ -70,23 +67,21 @@ def diagnose(evidence: GroupEvidence, *, max_lag: int = result.MAX_LAG) -> resul
         tuple(unknown),
         tuple(not_applicable),
         None if group is None else _stacks(case),
-        None if group is None else lagging(evidence.facts, max_lag),
+        None if group is None else lagging(case.facts, max_lag),
         None if drains is None else drains.group,
-        tuple(each for each in drains.listed if each.drain.drain_ms != 0)[:8] if drains and evidence.earlier else (),
+        tuple(each for each in drains.listed if each.drain.drain_ms != 0)[:8] if drains and case.earlier else (),
     )
 
 
-def suspicions(evidence: GroupEvidence) -> tuple[result.GroupFinding, ...]:
+def suspicions(case: Case) -> tuple[result.GroupFinding, ...]:
     """A warning for each problem that one sample shows, and that another sample has to confirm."""
-    case = Case(evidence.facts, evidence.earlier, ONE_SAMPLE)
-    found = ((rule.code, case.answer(rule.code).why) for rule in ONE_SAMPLE)
-    name = evidence.facts.name or ""
+    name = case.facts.name or ""
     return tuple(
         result.GroupFinding(
             code, WARNING, name, consumers=(why.suspect,), message=f"group {name}: {why.shown}; another sample decides"
         )
-        for code, why in found
-        if isinstance(why, AnotherSampleNeeded) and why.suspect is not None
+        for code in ONE_SAMPLE
+        if isinstance(why := case.answer(code).why, AnotherSampleNeeded) and why.suspect is not None
     )
 
 
@@ -110,25 +105,16 @@ def lagging(group: Group, limit: int) -> result.Lagging | None:
     return result.Lagging(lag, limit, worst, sums[worst] / lag, tuple(sort_queues(by_owner[worst])))
 
 
-def findings_by(rules: Sequence[DiagnosisRule], evidence: GroupEvidence) -> tuple[result.GroupFinding, ...]:
-    return _in_order(Case(evidence.facts, evidence.earlier, rules))
-
-
-def findings_of(code: str, evidence: GroupEvidence) -> tuple[result.GroupFinding, ...]:
-    return tuple(_with_message(each) for each in Case(evidence.facts, evidence.earlier, RULES).answer(code).findings)
-
-
-def _in_order(case: Case) -> tuple[result.GroupFinding, ...]:
-    """Sort findings: causes that explain the owners first, then by severity, then by number of queues."""
-    order = [rule.code for rule in case.rules]
+def findings_of(case: Case, codes: Sequence[str] = result.CODES) -> tuple[result.GroupFinding, ...]:
+    """The findings of these rules: causes that explain the owners first, then by severity and number of queues."""
 
     def place(finding: result.GroupFinding) -> tuple[bool, int, bool, int, int]:
         explains = finding.severity != INFO and finding.code in case.explanation
         severity = SEVERITIES.index(finding.severity)
-        by_rule = 0 if explains else order.index(finding.code)
+        by_rule = 0 if explains else codes.index(finding.code)
         return not explains, severity, finding.explains is None, by_rule, -len(finding.queues)
 
-    found = [_with_message(each) for code in order for each in case.answer(code).findings]
+    found = [_with_message(each) for code in codes for each in case.answer(code).findings]
     return tuple(sorted(found, key=place))
 
 
@@ -171,34 +157,32 @@ def earlier_sample(snapshot: ClusterSnapshot, name: str) -> ConsumerGroup:
     return group if group.seen.at is not None else replace(group, seen=replace(group.seen, at=snapshot.taken_at))
 
 
-def evidence_of(samples: Sequence[ClusterSnapshot], name: str, settings: Settings) -> GroupEvidence:
+def case_of(samples: Sequence[ClusterSnapshot], name: str, settings: Settings) -> Case:
     """The evidence of the last sample, with earlier samples that have the group."""
     now = samples[-1]
-    return evidence_since(Group(now, name, settings, assumption(now, name), gaps(now)), samples[:-1])
+    return case_since(Group(now, name, settings, assumption(now, name)), samples[:-1])
 
 
-def evidence_since(group: Group, earlier: Sequence[ClusterSnapshot]) -> GroupEvidence:
+def case_since(group: Group, earlier: Sequence[ClusterSnapshot]) -> Case:
     name = group.name or ""
-    return GroupEvidence(group, tuple(earlier_sample(sample, name) for sample in earlier if name in sample.groups))
+    return Case(group, tuple(earlier_sample(sample, name) for sample in earlier if name in sample.groups))
 
 
-def wants_another(evidence: GroupEvidence) -> bool:
+def wants_another(case: Case) -> bool:
     """Whether a later sample would decide an undecided rule."""
-    if len(evidence.earlier) + 1 >= MOST_SAMPLES:
-        return False
-    case = Case(evidence.facts, evidence.earlier, RULES)
-    return any(isinstance(case.answer(rule.code).why, AnotherSampleNeeded) for rule in RULES)
+    is_open = (isinstance(case.answer(code).why, AnotherSampleNeeded) for code in result.CODES)
+    return len(case.earlier) + 1 < MOST_SAMPLES and any(is_open)
 
 
-def worth_stacks(evidence: GroupEvidence) -> tuple[str, ...]:
+def worth_stacks(case: Case) -> tuple[str, ...]:
     """The consumers with messages of a queue of which they consumed none for a minute, sorted."""
 
     def waits(client_id: str) -> bool:
-        report = evidence.report_of(client_id)
+        report = case.report_of(client_id)
         times = [item.last_consume for item in report.queues or () if item.cached and item.last_consume is not None]
         return report.read_at is not None and any(report.read_at - time > BLOCKED_MS for time in times)
 
-    return tuple(sort_client_ids(i for i in evidence.processes if i in evidence.group.reports and waits(i)))
+    return tuple(sort_client_ids(i for i in case.processes if i in case.group.reports and waits(i)))
 
 
 def with_stacks(sample: ClusterSnapshot, name: str, stacks: Mapping[str, tuple[str, ...]]) -> ClusterSnapshot:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import pairwise
 
 from msgspec import Struct
@@ -35,26 +35,16 @@ CONVERGES_MS = 50_000  # a consumer learns of a new queue within 30 s (route pol
 FORGETS_MS = 120_000  # a broker forgets a silent client after 120 s (`ConsumerManager.CHANNEL_EXPIRED_TIMEOUT`)
 
 
-class Hint(str):
-    """How to get missing evidence, with that evidence in a few words."""
-
-    __slots__ = ("needs",)
-    needs: str
-
-
-def _hint(text: str, needs: str) -> Hint:
-    hint = Hint(text)
-    hint.needs = needs
-    return hint
-
-
-_OF_BROKERS, _OF_CONSUMERS = "answers from the brokers", "answers from the consumers"
-ASK_BROKERS = _hint("diagnose again when that broker answers, from a machine that can reach it", _OF_BROKERS)
-MAKE_EVIDENCE = _hint("make the snapshot with fetch-routes --evidence", "fetch-routes --evidence")
-ASK_CONSUMERS = _hint("diagnose again; if the consumer still does not answer, check its process", _OF_CONSUMERS)
-ASK_OTHERWISE = _hint(
-    "clients in some languages report less than Java clients; read that consumer's log", _OF_CONSUMERS
-)
+ASK_BROKERS = "diagnose again when that broker answers, from a machine that can reach it"
+MAKE_EVIDENCE = "make the snapshot with fetch-routes --evidence"
+ASK_CONSUMERS = "diagnose again; if the consumer still does not answer, check its process"
+ASK_OTHERWISE = "clients in some languages report less than Java clients; read that consumer's log"
+NEEDED: Mapping[str, str] = {
+    ASK_BROKERS: "answers from the brokers",
+    MAKE_EVIDENCE: "fetch-routes --evidence",
+    **dict.fromkeys((ASK_CONSUMERS, ASK_OTHERWISE), "answers from the consumers"),
+}
+"""How to get missing evidence → that evidence in a few words."""
 SAMPLES = 3  # for a judgement of growth or stall; also the default of `--samples`
 
 
@@ -473,11 +463,14 @@ class Troubles:
     def among(self, queues: Collection[MessageQueue]) -> Troubles:
         return Troubles(each for each in self.found if each.queues[0] in queues)
 
-    def collect(self, troubles: Iterable[Trouble]) -> None:
-        """Add these problems; an error of the iterator keeps those before it."""
+    def collect(self, found: Iterable[Trouble | DataError]) -> None:
+        """Add these problems and errors; an error that the iterator raises keeps those before it."""
         try:
-            for each in troubles:
-                self.found.append(each)
+            for each in found:
+                if isinstance(each, DataError):
+                    self.errors.append(each)
+                else:
+                    self.found.append(each)
         except DataError as error:
             self.errors.append(error)
 
@@ -493,11 +486,14 @@ class Troubles:
         def place(error: DataError) -> int:
             return 2 if not isinstance(error, AnotherSampleNeeded) else 1 if error.suspect is None else 0
 
-        for error in sorted(self.errors, key=place):
-            raise error
+        if self.errors:
+            raise min(self.errors, key=place)
 
 
-def troubles_of(evidence: GroupEvidence, judge: Callable[[ConsumerReports], Iterator[Trouble]]) -> Troubles:
+Found = Iterator[Trouble | DataError]
+
+
+def troubles_of(evidence: GroupEvidence, judge: Callable[[ConsumerReports], Found]) -> Troubles:
     """The problems that the judge finds at each push consumer (raises DataError, DoesNotApply)."""
     found = Troubles()
     for consumer in push_consumers(evidence, found):
@@ -506,22 +502,17 @@ def troubles_of(evidence: GroupEvidence, judge: Callable[[ConsumerReports], Iter
     return found
 
 
-def troubles_of_queues(
-    evidence: GroupEvidence, judge: Callable[[ConsumerReports, ProcessQueue], Iterator[Trouble]]
-) -> Troubles:
-    """The problems that the judge finds in each queue of each push consumer (raises as `troubles_of`)."""
-    return troubles_of(evidence, partial(in_each_queue, judge))
+def in_each_queue(judge: Callable[[ConsumerReports, ProcessQueue], Found]) -> Callable[[ConsumerReports], Found]:
+    """A judge of a consumer that judges each of its queues, whatever is unknown of the others."""
 
+    def of_consumer(consumer: ConsumerReports) -> Found:
+        for item in consumer.queues:
+            try:
+                yield from judge(consumer, item)
+            except DataError as error:
+                yield error
 
-def in_each_queue(
-    judge: Callable[[ConsumerReports, ProcessQueue], Iterator[Trouble]], consumer: ConsumerReports
-) -> Iterator[Trouble]:
-    """The problems in each queue; raises the first error at the end."""
-    found = Troubles()
-    for item in consumer.queues:
-        found.collect(judge(consumer, item))
-    yield from found.found
-    found.settle()
+    return of_consumer
 
 
 def push_consumers(evidence: GroupEvidence, found: Troubles) -> Iterator[ConsumerReports]:

@@ -26,9 +26,10 @@ from rmqlb.engine.diagnose.evidence import (
     GroupEvidence,
     Trouble,
     Troubles,
+    in_each_queue,
     push_consumers,
     queue_text,
-    troubles_of_queues,
+    troubles_of,
 )
 from rmqlb.errors import DataError
 from rmqlb.model.diagnosis import Evidence, GroupFinding
@@ -284,7 +285,7 @@ def lag_stalled(case: Case) -> Iterator[GroupFinding]:
 @rule("hot-queue", one_sample=False)
 def hot_queue(case: Case) -> Iterator[GroupFinding]:
     if case.facts.owns_nothing:
-        if case.facts.name in case.facts.gaps.members:  # a broker that did not answer may list consumers
+        if case.facts.name in case.facts.snapshot.gaps.members:  # a broker that did not answer may list consumers
             raise DataError(case.facts.untold or "", hint=ASK_BROKERS)
         raise DoesNotApply("any of its consumers may read any queue")
     lags, growing = _lags_and_queues(case, "growing")
@@ -408,7 +409,7 @@ def _slow_listener(
 
 @rule("flow-control")
 def flow_control(case: Case) -> Iterator[GroupFinding]:
-    full = troubles_of_queues(case, _at_limit)
+    full = troubles_of(case, _at_limit)
     causes = ("consume-failing", "blocked-consumer", "head-blocked", "hot-queue", "slow-consumer")
     left = case.unexplained(full.queues, causes)
     lasting = _lasting(case, left, full) if left else ()
@@ -429,6 +430,7 @@ def flow_control(case: Case) -> Iterator[GroupFinding]:
     full.settle()
 
 
+@in_each_queue
 def _at_limit(consumer: ConsumerReports, item: ProcessQueue) -> Iterator[Trouble]:
     if (reached := consumer.limit_reached(item)) is not None:
         what, value, limit = reached

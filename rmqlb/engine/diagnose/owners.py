@@ -192,7 +192,7 @@ def _must_share(case: Case) -> None:
     facts.must_be_assigned()
     if case.group.client_ids == () and facts.untold is None:
         raise DoesNotApply("no consumer is visible")
-    if case.group.client_ids == () and facts.name not in facts.gaps.members:
+    if case.group.client_ids == () and facts.name not in facts.snapshot.gaps.members:
         raise DataError(facts.untold or "", hint=ASK_BROKERS)
 
 

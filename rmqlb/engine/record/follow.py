@@ -21,7 +21,7 @@ from msgspec.structs import replace
 
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.assignment.consumers import popped_topics
-from rmqlb.engine.group import Given, Group, gaps, known
+from rmqlb.engine.group import Given, Group, known
 from rmqlb.model import recording as result
 from rmqlb.model.group import RETRY_PREFIX, ConsumerGroup
 from rmqlb.model.message_queue import MessageQueue, sort_client_ids, sort_queues
@@ -51,7 +51,7 @@ def sample_of(
     listed = frozenset(seen.client_ids or ())
     silent = {part.detail: part.reason for part in snapshot.unread if (part.kind, part.name) == ("member", group)}
     complete = seen.views is not None and ("members", group) not in {(part.kind, part.name) for part in snapshot.unread}
-    facts = Group(snapshot, group, settings or Settings(), Given(assume=None), gaps(snapshot))
+    facts = Group(snapshot, group, settings or Settings(), Given(assume=None))
     predicted = known(lambda: facts.predicted) if known(lambda: facts.strategy.origin) == "reported" else None
     return result.GroupSample(
         asked_at,

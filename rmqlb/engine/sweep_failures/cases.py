@@ -382,7 +382,7 @@ class GroupSubject(Subject[GroupOutcome]):
         left = replace(seen, views=views, reports=reports, queues=queues)
         snapshot = replace(group.snapshot, routes={**group.snapshot.routes, **changed}, groups={left.group: left})
         assume = group.given.assume or self.members.group_strategy
-        return Group(snapshot, group.name, group.settings, Given(assume=assume), group.gaps)
+        return Group(snapshot, group.name, group.settings, Given(assume=assume))
 
 
 AnySubject = GroupSubject | TopicSubject

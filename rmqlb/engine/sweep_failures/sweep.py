@@ -14,7 +14,7 @@ from msgspec import Struct
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.assignment.consumers import is_orderly
 from rmqlb.engine.conditions import Condition, Figures, declared
-from rmqlb.engine.group import Given, Group, assumption, gaps
+from rmqlb.engine.group import Given, Group, assumption
 from rmqlb.engine.kernel import in_processes
 from rmqlb.engine.rebalance.profile import consumer_types
 from rmqlb.engine.sweep_failures import cases
@@ -113,16 +113,16 @@ def sweep_snapshot(
 def _subjects(
     snapshot: ClusterSnapshot, policy: Policy, request: SweepRequest, settings: Settings
 ) -> tuple[list[AnySubject], list[result.Unjudged]]:
-    missing, found, unjudged = gaps(snapshot), list[AnySubject](), list[result.Unjudged]()
+    found, unjudged = list[AnySubject](), list[result.Unjudged]()
     for name in request.groups:
         assume = next((rule.assume for rule in _rules_for(policy, GROUP, name) if rule.assume is not None), None)
         try:
             if assume is None and name in snapshot.groups:
                 assume = assumption(snapshot, name).assume
-            group = Group(snapshot, name, settings, Given(assume=assume), missing)
+            group = Group(snapshot, name, settings, Given(assume=assume))
             if request.only_topics:
                 topics = tuple(topic for topic in group.topics if topic in request.only_topics)
-                group = Group(snapshot, name, settings, Given(assume=assume, topics=topics), missing)
+                group = Group(snapshot, name, settings, Given(assume=assume, topics=topics))
             if group.apart is not None:
                 raise DataError(group.apart)
             found.append(GroupSubject(group, orderly=True if name in request.orderly else is_orderly(group.group)))
@@ -131,7 +131,7 @@ def _subjects(
     for name in request.topics:
         try:
             if name not in snapshot.routes:
-                raise DataError(f"its route could not be read: {missing.topics[name]}")
+                raise DataError(f"its route could not be read: {snapshot.gaps.topics[name]}")
             found.append(TopicSubject(snapshot.routes[name]))
         except RmqlbError as error:
             unjudged.append(result.Unjudged(TOPIC, name, None, error.message))

@@ -17,7 +17,7 @@ from rmqlb.engine.check import (
     measure_topic,
     verdict,
 )
-from rmqlb.engine.group import Given, Group, gaps
+from rmqlb.engine.group import Given, Group
 from rmqlb.model.group import MemberReport, QueueState
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.policy import DRAIN_TIME, FORBIDDEN, GROUP, LIMITS, Bound, Limit
@@ -100,8 +100,8 @@ CLUSTERS: dict[str, ClusterSnapshot] = {
 
 def measured(snapshot: ClusterSnapshot) -> Iterator[str]:
     found: dict[str, list[str]] = {}
-    for name in snapshot.groups or gaps(snapshot).groups:
-        group = Group(snapshot, name, Settings(), Given(assume=None), gaps(snapshot))
+    for name in snapshot.groups or snapshot.gaps.groups:
+        group = Group(snapshot, name, Settings(), Given(assume=None))
         for limit in (*GROUP_MEASURES, DRAIN_TIME):
             found.setdefault(shown(measure_group(Limit(limit, 0), group)), []).append(limit)
     for topic, sighting in snapshot.routes.items():

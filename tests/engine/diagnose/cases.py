@@ -105,19 +105,10 @@ WATCHED_FAULTS: Mapping[str, Looks] = {
 
 WATCHED_PAIRS: Mapping[str, tuple[Looks, set[str]]] = {
     "x blocked, y held back": (watched(PAIR, {**of("x", FULL), **of("y", LIMITED)}), {"blocked-consumer", "flow-control"}),
-    "x frozen, a message of y not finished": (
-        watched(PAIR, {**of("x", BLOCKED), **of("y", HEAD, 1)}, {"x": Reporting(answers=False)}),
-        {"frozen-consumer", "head-blocked"},
-    ),
-    "x without a lock, y without a pull": (
-        watched(PAIR, {**of("x", UNLOCKED, 1), **of("y", UNPULLED, 1)}, ORDERLY),
-        {"lock-lost", "pull-stopped"},
-    ),
+    "x frozen, a message of y not finished": (watched(PAIR, {**of("x", BLOCKED), **of("y", HEAD, 1)}, {"x": Reporting(answers=False)}), {"frozen-consumer", "head-blocked"}),
+    "x without a lock, y without a pull": (watched(PAIR, {**of("x", UNLOCKED, 1), **of("y", UNPULLED, 1)}, ORDERLY), {"lock-lost", "pull-stopped"}),
     "x blocked, y suspended": (watched(PAIR, {**of("x", BLOCKED), **of("y", PAUSED)}), {"blocked-consumer", "lag-stalled"}),
-    "x slow, y consumes what was taken from it": (
-        watched(PAIR, {**of("x", SLOW), ("y", X_FIRST): DROPPED}, {"x": Reporting(call_ms=200.0, consumed_per_s=16.0)}),
-        {"slow-consumer", "dropped-but-consuming"},
-    ),
+    "x slow, y consumes what was taken from it": (watched(PAIR, {**of("x", SLOW), ("y", X_FIRST): DROPPED}, {"x": Reporting(call_ms=200.0, consumed_per_s=16.0)}), {"slow-consumer", "dropped-but-consuming"}),
 }  # fmt: skip
 """What is planted → the looks, and the codes that are named."""
 

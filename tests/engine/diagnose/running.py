@@ -12,9 +12,9 @@ from rmqlb import MessageQueue, TopicRouteData
 from rmqlb.engine.allocate.rules import JAVA_CLASSES, sdk_of_connection
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.assignment.assign import Members, assign
+from rmqlb.engine.diagnose.case import Case
 from rmqlb.engine.diagnose.diagnose import diagnose
-from rmqlb.engine.diagnose.evidence import GroupEvidence
-from rmqlb.engine.group import Group, assumption, gaps
+from rmqlb.engine.group import Group, assumption
 from rmqlb.model.diagnosis import Diagnosis
 from rmqlb.model.group import Connection, ConsumerGroup, MemberReport, MemberView, QueueState, Seen
 from rmqlb.model.message_queue import sort_queues
@@ -78,12 +78,12 @@ def running(*processes: Process, routes: Sequence[TopicRouteData] = TWO_BROKERS,
     )  # fmt: skip
 
 
-def evidence_of(snapshot: ClusterSnapshot, name: str = "g", earlier: tuple[ConsumerGroup, ...] = ()) -> GroupEvidence:
-    return GroupEvidence(Group(snapshot, name, Settings(), assumption(snapshot, name), gaps(snapshot)), earlier)
+def case_of(snapshot: ClusterSnapshot, name: str = "g", earlier: tuple[ConsumerGroup, ...] = ()) -> Case:
+    return Case(Group(snapshot, name, Settings(), assumption(snapshot, name)), earlier)
 
 
 def diagnosed(snapshot: ClusterSnapshot, name: str = "g", earlier: tuple[ConsumerGroup, ...] = ()) -> Diagnosis:
-    return diagnose(evidence_of(snapshot, name, earlier))
+    return diagnose(case_of(snapshot, name, earlier))
 
 
 def changed(snapshot: ClusterSnapshot, **changes: Any) -> ClusterSnapshot:

@@ -9,7 +9,8 @@ from msgspec.structs import replace
 from rmqlb import DataError, MessageQueue
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.diagnose import diagnose as engine
-from rmqlb.engine.diagnose.diagnose import RULES, diagnose, earlier_sample, wants_another, with_stacks, worth_stacks
+from rmqlb.engine.diagnose.case import CHECKS
+from rmqlb.engine.diagnose.diagnose import diagnose, earlier_sample, wants_another, with_stacks, worth_stacks
 from rmqlb.engine.diagnose.evidence import clock_of
 from rmqlb.engine.group import Group, assumption
 from rmqlb.engine.group_findings import group_findings
@@ -31,10 +32,10 @@ from tests.engine.diagnose.cases import FAULTS, HEALTHY, PAIR, WATCHED_FAULTS, W
 from tests.engine.diagnose.running import (
     AT,
     Process,
+    case_of,
     changed,
     diagnosed,
     earlier,
-    evidence_of,
     grave,
     of_looks,
     running,
@@ -44,7 +45,7 @@ from tests.support.mismatches import assert_recorded, every_case
 
 
 def over(*looks: ClusterSnapshot) -> Diagnosis:
-    return diagnose(engine.evidence_of(looks, "g", Settings()))
+    return diagnose(engine.case_of(looks, "g", Settings()))
 
 
 def test_each_look_says_where_and_when() -> None:
@@ -69,7 +70,7 @@ def test_a_look_has_a_time_and_stack_traces_stand_in_the_diagnosis() -> None:
 
 def test_looks_are_wanted_until_growth_and_stall_show() -> None:
     def wanted(looks: Looks) -> list[bool]:
-        return [wants_another(evidence_of(look, earlier=earlier(looks[: n + 1]))) for n, look in enumerate(looks)]
+        return [wants_another(case_of(look, earlier=earlier(looks[: n + 1]))) for n, look in enumerate(looks)]
 
     assert wanted(watched(PAIR)) == [True, False, False]
     assert wanted(WATCHED_FAULTS["lag-growing"]) == wanted(WATCHED_FAULTS["lag-stalled"]) == [True, True, False]
@@ -82,10 +83,10 @@ def test_stacks_are_worth_asking_of_consumers_with_messages_and_none_consumed_fo
         own = ConsumerEvidence(read_at=1_000_000, queues=(queue,))
         group = HEALTHY.groups["g"]
         reports = {**group.reports, "x": replace(group.reports["x"], evidence=own)}
-        return worth_stacks(evidence_of(changed(HEALTHY, reports=reports)))
+        return worth_stacks(case_of(changed(HEALTHY, reports=reports)))
 
     assert (worth(1, 60_001), worth(1, 60_000), worth(1, 500_000), worth(0, 60_001)) == (("x",), (), ("x",), ())
-    assert worth_stacks(evidence_of(HEALTHY)) == ()
+    assert worth_stacks(case_of(HEALTHY)) == ()
 
 
 def test_a_start_in_the_future_is_remarked() -> None:
@@ -113,13 +114,7 @@ CLOCKS = {
     "ahead": ((report(1_000_000, ProcessQueue(Q, last_lock=1_001_001, last_consume=1_000_500)),), (1_001_001, 1_000_500)),
     "a little ahead": ((report(1_000_000, ProcessQueue(Q, last_lock=1_001_000, last_consume=1_000_500)),), (1_000_500,)),
     # The pull was between the samples, less the 5 s that the first report may have been on its way.
-    "five minutes behind": (
-        (
-            report(1_000_000, ProcessQueue(Q, last_pull=695_000, last_consume=600_000)),
-            report(1_010_000, ProcessQueue(Q, last_pull=706_000, last_consume=600_000)),
-        ),
-        (600_000, 706_000),
-    ),
+    "five minutes behind": ((report(1_000_000, ProcessQueue(Q, last_pull=695_000, last_consume=600_000)), report(1_010_000, ProcessQueue(Q, last_pull=706_000, last_consume=600_000))), (600_000, 706_000)),
     "a queue that was taken between looks has new times": ((PULLED, TAKEN), ()),
     "a queue without times": ((report(1_000_000, ProcessQueue(Q, last_pull=700_000), ProcessQueue(R)), TAKEN), ()),
     "process queues unread": ((report(1_000_000, ProcessQueue(Q, last_pull=999_000)), ConsumerEvidence(1_005_000, None)), ()),
@@ -221,7 +216,7 @@ def test_each_rule_answers_once_and_each_figure_reaches_its_threshold(name: str)
     found = diagnoses()[name]
     lists = ({f.code for f in found.findings}, {c.code for c in found.consequences}, set(found.checked))
     undecided = ({u.code for u in found.unknown} - lists[0], {u.code for u in found.not_applicable} - lists[0])
-    assert sorted(code for codes in (*lists, *undecided) for code in codes) == sorted(rule.code for rule in RULES)
+    assert sorted(code for codes in (*lists, *undecided) for code in codes) == sorted(CHECKS)
     for finding in found.findings:
         assert len(finding.evidence) <= MOST_FACTS
         for fact in finding.evidence:

@@ -137,10 +137,7 @@ MOVED = {
     ("head-blocked", "error", {XX: span(2001)}, {}, LOOKS),  # the span keeps it from pulling
     # A consumer that has finished no message reports what the broker has stored: nothing, or 0.
     *(("head-blocked", "warning", {XX: replace(HEAD, reports=reported)}, {}, LOOKS) for reported in (-1, 0)),
-    *(
-        ("head-blocked", "in order", {XX: replace(HEAD, reports=n, gaps=0, done=lambda t: stored(-90) + (t > -5))}, {}, LOOKS)
-        for n in (-1, 0)
-    ),
+    *(("head-blocked", "in order", {XX: replace(HEAD, reports=n, gaps=0, done=lambda t: stored(-90) + (t > -5))}, {}, LOOKS) for n in (-1, 0)),
     # Messages that it holds, those of an orderly listener included; MiB; the span, unless it is orderly.
     ("flow-control", "warning", both(holding(1001)), {}, LOOKS),
     ("flow-control", "in order", both(holding(1000)), {}, LOOKS),
@@ -162,13 +159,7 @@ MOVED = {
     ("pull-stopped", "warning", {XX: replace(pulls_until(-300), end=stops_at(-300, stored))}, {}, LOOKS),
     ("pull-stopped", "unknown", of("x", pulls_until(-300)), {}, (-20, -10, 0)),
     ("pull-stopped", "error", of("x", pulls_until(-300)), {}, (-20.001, -10, 0)),
-    (
-        "pull-stopped",
-        "in order",
-        {**of("x", pulls_until(-300)), XX: replace(pulls_until(-300), pulled_at=lambda t: -280 if t > -15 else -300)},
-        {},
-        (-30.001, -20, -10, 0),
-    ),
+    ("pull-stopped", "in order", {**of("x", pulls_until(-300)), XX: replace(pulls_until(-300), pulled_at=lambda t: -280 if t > -15 else -300)}, {}, (-30.001, -20, -10, 0)),
     # A lock is lost after 30 s, or when two consumers have it in two samples.
     ("lock-lost", "error", {XX: locked_until(-29.501)}, ORDERLY, LOOKS),
     ("lock-lost", "in order", {XX: locked_until(-29.5)}, ORDERLY, LOOKS),

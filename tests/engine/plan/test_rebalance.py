@@ -223,6 +223,11 @@ STATIC = replace(route("S", a=1), topic_queue_mapping_by_broker=MAPPING)
 SLAVE = replace(route(a=4, b=2), broker_datas=(BrokerData("c", "a", {0: "m:1", 1: "s:1"}), *route(b=2).broker_datas))
 FOUR, FOUR_TWO, BOTH = [route(a=4)], [route(a=4, b=2)], [route("T", a=4, b=4), route("U", a=2), STATIC]
 ADDED = NewBroker("d"), NewBroker("e", 2, 1), NewBroker("f", 3), NewBroker("g", None, 0)
+Z = (QueueCount(1, "z"),)
+UNFIT = (
+    *(Changes(remove_brokers=("z",)), Changes(remove_masters=("z",)), Changes(add_brokers=(NewBroker("a", 1),))),
+    *(Changes(read_queues=Z), Changes(write_queues=Z)),
+)
 OF_ROUTES: Sequence[tuple[list[TopicRouteData], Changes]] = [
     ([route(c=8, a=4, b=4)], Changes(add_brokers=ADDED)),
     (FOUR_TWO, Changes(remove_brokers=("a",))),
@@ -230,26 +235,12 @@ OF_ROUTES: Sequence[tuple[list[TopicRouteData], Changes]] = [
     ([route(a=4, b=4)], Changes(read_queues=(QueueCount(6, "a"),), write_queues=(QueueCount(1),))),
     # a group's topics need not be on the same brokers: one made automatically is on one
     *((BOTH, Changes(remove_brokers=(name,))) for name in "ab"),
-    *(
-        ([route(topic, a=1, b=1) for topic in topics], Changes(remove_brokers=("a", "c")))
-        for topics in ("T", "ABCDEFGH", "ABCDEFGHI")
-    ),
-    *(
-        (routes, changes)
-        for routes in (FOUR, [STATIC])
-        for changes in (
-            *(
-                Changes(remove_brokers=("z",)),
-                Changes(remove_masters=("z",)),
-                Changes(add_brokers=(NewBroker("a", 1),)),
-            ),
-            *(Changes(read_queues=(QueueCount(1, "z"),)), Changes(write_queues=(QueueCount(1, "z"),))),
-        )
-    ),
+    *(([route(topic, a=1, b=1) for topic in topics], Changes(remove_brokers=("a", "c"))) for topics in ("T", "ABCDEFGH", "ABCDEFGHI")),
+    *((routes, changes) for routes in (FOUR, [STATIC]) for changes in UNFIT),
     ([route()], Changes(add_brokers=(NewBroker("a"),))),
     ([TopicRouteData("T", (QueueData("a", 4, 2, 6),), ())], Changes(add_brokers=(NewBroker("b"),))),
     ([STATIC], Changes(add=(1,))),
-]
+]  # fmt: skip
 
 
 def in_words(route: TopicRouteData) -> str:

@@ -20,6 +20,9 @@ from tests.support.mismatches import assert_recorded, every_case
 
 THREE = route(a=4, b=4, c=4)
 SAMPLES = Latency("samples", (500, 1000, 4000))
+THREE_FAILURES = tuple(
+    Failure(name, REFUSED, Moment(us=at)) for name, at in (("a", 9000), ("b", 20_000), ("c", 70_000))
+)
 
 SCENARIOS = {
     "healthy": SendScenario(messages=30, latency=SAMPLES),
@@ -27,22 +30,13 @@ SCENARIOS = {
     "late": SendScenario(messages=20, failures=(Failure("a", TIMEOUT), Failure("b", TIMEOUT))),
     "lost": SendScenario(messages=20, retries=0, failures=(Failure("b", TIMEOUT),), threads=2),
     "not reached": SendScenario(messages=5, failures=(Failure("b", REFUSED, Moment(us=10**9)),)),
-    "three failures": SendScenario(
-        "5.1.3",
-        messages=40,
-        latency_fault=True,
-        latency=SAMPLES,
-        timeout_ms=100,
-        failures=tuple(
-            Failure(name, REFUSED, Moment(us=at)) for name, at in (("a", 9000), ("b", 20_000), ("c", 70_000))
-        ),
-    ),
+    "three failures": SendScenario("5.1.3", messages=40, latency_fault=True, latency=SAMPLES, timeout_ms=100, failures=THREE_FAILURES),
     "async": SendScenario(mode="async", messages=20, rate=Fraction(100), latency=SAMPLES),
     "one way": SendScenario(mode="oneway", messages=20, rate=Fraction(100), failures=(Failure("a", REFUSED),)),
     "by message": SendScenario(messages=20, failures=(Failure("a", REFUSED, Moment(message=5), Moment(message=9)),)),
     "random selector": SendScenario(messages=20, selector=Selector("random")),
     "a queue elsewhere": SendScenario(messages=3, selector=Selector("queue", queue=MessageQueue("T", "z", 0))),
-}
+}  # fmt: skip
 TRIALS = 12
 ASKED = (
     *("lost", "stored", "not-store-ok", "duplicated", "retried"),

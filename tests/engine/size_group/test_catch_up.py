@@ -174,6 +174,11 @@ def test_reported_threads_count_unless_others_are_given(tmp_path: Path) -> None:
         assert closing.endswith(f"{threads} consume threads per consumer{', as reported' * (threads == 8)}")
         assert found["curve"][0]["utilisation"] == 2 / threads
         assert found["curve"][0]["catchUpMs"] == pytest.approx(10 * MINUTE_MS * 2 / (threads - 2))
+        slow = ("--rate", "100", "--set", "consume-time=200ms")
+        change = ("-s", line[2], "-g", "ship-svc", "--scale-to", "1", *slow, *more)
+        assert data_of("simulate-rebalance", *change)["lag"]["consumeThreads"] == threads
+        lag = data_of("plan-rebalance", *change)["convergence"]["lag"]
+        assert lag["growthPerSecond"] == pytest.approx(100 - 5 * threads)
 
 
 @given(st.lists(st.one_of(st.none(), st.integers(1, 99))))

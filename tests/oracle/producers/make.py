@@ -180,10 +180,7 @@ def _cpp(
 _JAVA = ("javac", "mvn")
 SDKS = (
     Sdk("go", "2.1.2", _go_remoting, ("go",), frozenset({"hash", "take", "send"}), needs_key=True),
-    *(
-        Sdk("java-grpc", version, _java("rocketmq-client-java", version, "java_grpc", "Balancer"), _JAVA, signed=True, surrogates=True)
-        for version in ("5.0.7", "5.2.0")
-    ),
+    *(Sdk("java-grpc", version, _java("rocketmq-client-java", version, "java_grpc", "Balancer"), _JAVA, signed=True, surrogates=True) for version in ("5.0.7", "5.2.0")),
     Sdk("go-grpc", "5.1.4", _go_grpc, ("go",), signed=True),
     Sdk("rust-grpc", "5.0.0", _rust, ("cargo",)),
     Sdk("python-grpc", "5.1.2", _python, (), surrogates=True),
@@ -191,8 +188,7 @@ SDKS = (
     Sdk("cpp", "2.2.0", _cpp_remoting, ("g++", "git"), frozenset({"send"}), needs_clone=True),
     # Its std::hash is that of libstdc++, which both C++ clients take.
     Sdk("cpp-grpc", "5.1.1", _cpp_grpc, ("g++", "git"), needs_clone=True),
-    Sdk("proxy", "5.5.0", _java("rocketmq-proxy", "5.5.0", "java_proxy", "ProxyPicks"), _JAVA, frozenset({"hash"}),
-        surrogates=True, needs_key=True, makes_queues=True),
+    Sdk("proxy", "5.5.0", _java("rocketmq-proxy", "5.5.0", "java_proxy", "ProxyPicks"), _JAVA, frozenset({"hash"}), surrogates=True, needs_key=True, makes_queues=True),
 )  # fmt: skip
 
 
