@@ -79,13 +79,10 @@ def headline(text: str) -> str:
     return _joined(cleandoc(text).partition("\n\n")[0].split("\n")).partition(":")[0].removesuffix(".")
 
 
-def _is_own_or_common(parameter: click.Parameter) -> bool:
-    return _panel(parameter) not in SHARED_PANELS or max(parameter.opts, key=len) in _COMMON
-
-
 def _in_few_panels(parameters: Sequence[click.Parameter]) -> list[click.Parameter]:
     """The options of a command itself, and common ones; a small panel is not worth its frame."""
-    found = [brief(each) for each in parameters if _is_own_or_common(each)]
+    shown = (each for each in parameters if _panel(each) not in SHARED_PANELS or max(each.opts, key=len) in _COMMON)
+    found = [*map(brief, shown)]
     sizes = Counter(map(_panel, found))
     least = 4 if len(found) <= _MANY else 7
     for each in found:

@@ -12,7 +12,7 @@ Rules of a context:
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, get_args
 
 from msgspec import Struct
@@ -247,50 +247,45 @@ def read_configuration() -> ConfigFile:
     return read_user_file(path, check_value)
 
 
-def check_value(key: str, value: Value, where: str) -> None:
-    """The value of a key makes sense; `where` says for messages who has it: an option, or a place in a file."""
-    match key:
-        case "context":
-            check_context_name(str(value), where)
-        case "output" if format_of(str(value)) not in FORMATS:
-            raise UsageError(f"{where}: unknown format {value}", hint=suggestion("formats", str(value), FORMATS))
-        case "color":
-            amounts.one_of(str(value), where, COLORS)
-        case "source-timeout" | "deadline":
-            amounts.seconds(str(value), where)
-        case "max-size":
-            amounts.byte_count(str(value), where)
-        case "source-retries" if not isinstance(value, int) or not 0 <= value <= MOST_RETRIES:
-            raise UsageError(f"{where} {value}: not a number from 0 to {MOST_RETRIES}")
-        case "secret":
-            _check_secret(str(value), where)
-        case "source":
-            from rmqlb.sources.source_text import check_source
-
-            check_source(str(value), where)
-        case "proxy" | "map-address":
-            _check_addresses(key, value if isinstance(value, tuple) else (), where)
-
-
-def _check_secret(value: str, where: str) -> None:
-    kind, name = secret_place(value, where)
+def _check_secret(text: str, where: str) -> None:
+    kind, name = secret_place(text, where)
     if kind == "file" and not (os.path.isabs(name) or name.startswith("~/")):
         raise UsageError(f"{where}: the path of a secret's file must be absolute or begin with ~/")
 
 
-def _check_addresses(key: str, texts: tuple[str, ...], where: str) -> None:
-    if key == "proxy":
-        from rmqlb.sources.native.source import proxy_address
+_CHECKS: Mapping[str, Callable[[str, str], object]] = {
+    "context": check_context_name,
+    "color": lambda text, where: amounts.one_of(text, where, COLORS),
+    "source-timeout": amounts.seconds,
+    "deadline": amounts.seconds,
+    "max-size": amounts.byte_count,
+    "secret": _check_secret,
+}
+"""Key → the check of its text."""
 
-        for text in texts:
-            proxy_address(text, where)
-        return
-    from rmqlb.sources.native.wire import parse_address_map
 
-    try:
-        parse_address_map(texts)
-    except UsageError as error:
-        raise UsageError(f"{where}: {error.problem}", hint=error.hint) from None
+def check_value(key: str, value: Value, where: str) -> None:
+    """The value of a key makes sense; `where` says for messages who has it: an option, or a place in a file."""
+    if key in _CHECKS:
+        _CHECKS[key](str(value), where)
+    match key, value:
+        case "output", _ if format_of(str(value)) not in FORMATS:
+            raise UsageError(f"{where}: unknown format {value}", hint=suggestion("formats", str(value), FORMATS))
+        case "source-retries", _ if not isinstance(value, int) or not 0 <= value <= MOST_RETRIES:
+            raise UsageError(f"{where} {value}: not a number from 0 to {MOST_RETRIES}")
+        case "source", _:
+            from rmqlb.sources.source_text import check_source
+
+            check_source(str(value), where)
+        case "proxy", tuple(texts):
+            from rmqlb.sources.native.source import proxy_address
+
+            for text in texts:
+                proxy_address(text, where)
+        case "map-address", tuple(texts):
+            from rmqlb.sources.native.wire import parse_address_map
+
+            parse_address_map(texts, f"{where}: ")
 
 
 def context_named(name: str, config: ConfigFile, where: str | None = None) -> Context:

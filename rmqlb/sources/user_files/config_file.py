@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from msgspec.structs import replace
@@ -183,14 +182,20 @@ _HEAD = "# Contexts and settings of rmqlb. `rmqlb context` rewrites it; comments
 
 
 def change_user_file(path: str, change: Callable[[ConfigFile], ConfigFile], check: Check) -> ConfigFile:
+    import fcntl
+
     folder = os.path.dirname(path)
     try:
         make_private_folder(folder)
         if os.stat(folder).st_mode & 0o077:
             os.chmod(folder, 0o700)
-        with _alone_in(folder):
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)  # of the folder itself, so no lock file remains
             changed = change(read_user_file(path, check))
             replace_file(os.path.realpath(path), _HEAD + _text(changed), mode=0o600)
+        finally:
+            os.close(descriptor)
     except OSError as error:
         raise UsageError(f"cannot write {path}: {error.strerror or error}", code="cannot-write") from None
     return changed
@@ -225,16 +230,3 @@ def _text(config: ConfigFile) -> str:
         document[_CONTEXTS] = {name: plain(context.values, ENDPOINT) for name, context in config.contexts.items()}
     text: str = yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=1_000_000)
     return text if document else ""
-
-
-@contextmanager
-def _alone_in(folder: str) -> Iterator[None]:
-    """Lock the folder itself, so no lock file remains."""
-    import fcntl
-
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)

@@ -243,7 +243,7 @@ def as_plain(report: Report, *, is_markdown: bool = False) -> str:
     parts = [*blocks.markdown_lead(report)] if is_markdown else [*filter(None, ["\n".join(map(visible, report.facts))])]
     for whole in report.sections:
         if whole.blocks is not None:
-            parts += filter(None, [blocks.markdown_blocks(whole) if is_markdown else blocks.plain_blocks(whole)])
+            parts += filter(None, [blocks.text_blocks(whole, is_markdown=is_markdown)])
             continue
         section = for_people(whole)
         if not section.rows:
