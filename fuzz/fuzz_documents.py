@@ -12,7 +12,6 @@ import json
 import sys
 import tempfile
 from base64 import b64decode
-from io import BytesIO
 from pathlib import Path
 from shutil import copy
 
@@ -22,13 +21,14 @@ with atheris.instrument_imports(include=["rmqlb"]):
     from rmqlb.errors import DocumentError, RmqlbError
     from rmqlb.model.snapshot import Wanted
     from rmqlb.remoting.frame import FrameDecoder
-    from rmqlb.sources.dump import DumpSource
+    from rmqlb.sources.dump import GZIP, read_document
     from rmqlb.sources.formats import (
         loose_json,  # noqa: F401 - to be watched
         snapshot_file,  # noqa: F401 - to be watched
         yaml_text,  # noqa: F401 - to be watched
     )
     from rmqlb.sources.formats.documents import decode, parse_documents
+    from rmqlb.sources.formats.limits import inflate
     from rmqlb.sources.formats.loose_json import read_loose
 
 DATA = Path(__file__).parent.parent / "tests" / "data"
@@ -43,7 +43,8 @@ def one_input(data: bytes) -> None:
     except DocumentError:
         pass
     try:
-        DumpSource("-", max_bytes=LIMIT, stdin=BytesIO(data)).fetch(WANTED)
+        body = inflate(data, LIMIT, "input") if data.startswith(GZIP) else data
+        read_document(body, "input", WANTED, topic="T", group="g", limit=LIMIT)
     except RmqlbError:
         pass
     try:

@@ -51,8 +51,6 @@ def draw(key: int, counter: int) -> int:
 
 
 class Draws:
-    __slots__ = ("_state",)
-
     def __init__(self, key: int) -> None:
         self._state = key
 
@@ -66,8 +64,6 @@ Steps = Generator[int, None, None]
 
 
 class Clock:
-    __slots__ = ("_count", "_due", "now")
-
     def __init__(self) -> None:
         self.now = 0  # microseconds since the start
         self._due: list[tuple[int, int, Callable[..., None], tuple[Any, ...]]] = []
@@ -97,8 +93,6 @@ class Clock:
 
 class Process:
     """A generator in simulated time. While frozen it does nothing; a wake-up missed meanwhile comes once afterwards."""
-
-    __slots__ = ("_clock", "_due", "_frozen", "_nap", "_steps")
 
     def __init__(self, clock: Clock, steps: Steps) -> None:
         self._clock, self._steps = clock, steps
@@ -140,8 +134,6 @@ class Process:
 
 class Bell:
     """`ServiceThread.wakeup` and `waitForRunning`: a ring ends a wait, and rings before a wait end it at once."""
-
-    __slots__ = ("_rung", "_sleeper", "_waiting")
 
     def __init__(self) -> None:
         self._rung = self._waiting = False

@@ -100,7 +100,7 @@ class Selector(Struct, frozen=True):
 
 
 class ProducerSettings(Struct, frozen=True, rename="camel"):
-    """Settings of a producer that its result repeats; the options of `simulate-send` have these descriptions too."""
+    """Settings of a producer that its result repeats."""
 
     client_version: Annotated[str, "version of the Java client whose rules the producer follows"] = NEWEST
     mode: Annotated[Mode, "send mode: sync, async or oneway"] = "sync"

@@ -31,6 +31,7 @@ MOST_RECEIVE_TRIALS = 1000
 MOST_PERCENT = PRIORITY_FACTOR = 100
 """The default `priority.factor` of a group is the largest (`SubscriptionGroupAttributes`, 5.4.0)."""
 Percent = Annotated[int, Meta(ge=0, le=MOST_PERCENT)]
+Measured = Annotated[int, Meta(ge=1, le=MOST_RECEIVED)]
 
 
 class QueueRate(Struct, frozen=True):
@@ -48,42 +49,47 @@ class Crash(Struct, frozen=True):
     at_us: Annotated[Time, "when it dies"]
 
 
-class ReceiveScenario(Struct, frozen=True):
+class ReceiverSettings(Struct, frozen=True, rename="camel"):
+    """Settings of receivers that the result repeats."""
+
+    client: Annotated[ReceiveClient, "gRPC consumer through a Proxy, simple or push, or remoting client, pop"] = (
+        "simple"
+    )
+    consumers: Annotated[int, Meta(ge=1, le=MOST_RECEIVERS), "processes of the group"] = 1
+    loops: Annotated[int, Meta(ge=1, le=MOST_LOOPS), "receives in parallel of each; one per broker of push and pop"] = 1
+    batch: Annotated[int, Meta(ge=1, le=MOST_BATCH), "most messages of a receive (maxMessageNum)"] = MOST_BATCH
+    fifo: Annotated[bool, "the group consumes in order (consumeMessageOrderly)"] = False
+    messages: Annotated[Measured | None, "number of measured messages; null for as many as fit the time"] = None
+    seed: Annotated[int, "the random seed"] = 1
+    broker_version: Annotated[str, "version of the brokers"] = NEWEST
+    priority_factor: Annotated[
+        Percent | None, "priority.factor of the group, of receives; null if the topic's type is not PRIORITY"
+    ] = None
+    priority_retry_percent: Annotated[
+        Percent, "popFromRetryProbabilityForPriority of the brokers, of receives by priority instead of 20"
+    ] = 0
+
+
+class ReceiveScenario(ReceiverSettings, frozen=True):
     """The clients, their load, and the failures.
 
     Attributes:
-        client: simple or push (gRPC SimpleConsumer or PushConsumer through a Proxy), or pop (a remoting client).
-        loops: parallel receives of each SimpleConsumer; the others have one per broker.
         await_us: `awaitDuration` of a SimpleConsumer; others use the setting of the Proxy or the client.
         invisible_us: `invisibleDuration` of a receive, or `popInvisibleTime`; the Proxy renews that of a PushConsumer.
-        batch: `maxMessageNum`, the most messages of a receive.
         rates: messages per second of queues, 0 for others; empty is so rare that each message finds every receive idle.
-        messages: number of measured messages; None is as many as fit `duration_us`.
         duration_us: later messages do not count; None is without limit.
-        priority_factor: `priority.factor` of the group, the percentage of receives by priority; None for a topic of
-            another type than PRIORITY.
-        priority_retry_percent: `popFromRetryProbabilityForPriority`, of receives by priority instead of 20.
     """
 
-    client: ReceiveClient = "simple"
-    consumers: Annotated[int, Meta(ge=1, le=MOST_RECEIVERS)] = 1
-    loops: Annotated[int, Meta(ge=1, le=MOST_LOOPS)] = 1
+    seed: Seed = 1  # JSON Schema cannot have these bounds
     await_us: PositiveTime = AWAIT_US
     invisible_us: PositiveTime = INVISIBLE_US
-    batch: Annotated[int, Meta(ge=1, le=MOST_BATCH)] = MOST_BATCH
-    fifo: Annotated[bool, "the group consumes in order (`consumeMessageOrderly`)"] = False
     consume_us: Annotated[Time, "how long the application takes for a message, after which it is acknowledged"] = 0
     error_pause_us: Annotated[Time, "how long a SimpleConsumer's loop waits after a receive that failed"] = 0
     round_trip_us: Annotated[Time, "round-trip time of a request"] = ROUND_TRIP_US
     rates: Annotated[tuple[QueueRate, ...], Meta(max_length=MOST_EVENTS)] = ()
-    messages: Annotated[int, Meta(ge=1, le=MOST_RECEIVED)] | None = None
     duration_us: PositiveTime | None = None
     failures: Annotated[tuple[Failure, ...], Meta(max_length=MOST_FAILURES)] = ()
     crashes: Annotated[tuple[Crash, ...], Meta(max_length=MOST_RECEIVERS)] = ()
-    seed: Annotated[Seed, "the random seed"] = 1
-    broker_version: Annotated[str, "whose rules the brokers follow"] = NEWEST
-    priority_factor: Percent | None = None
-    priority_retry_percent: Percent = 0
 
     @property
     def rare(self) -> bool:
@@ -227,28 +233,18 @@ class TrialWaits(Struct, frozen=True, rename="camel"):
     redelivered: Annotated[int, "messages delivered more than once, in all trials"]
 
 
-class SimulatedReceivers(Struct, frozen=True, rename="camel"):
+class SimulatedReceivers(ReceiverSettings, frozen=True, kw_only=True):
     """What was simulated."""
 
-    client: Annotated[ReceiveClient, "simple, push or pop"]
-    broker_version: Annotated[str, "version of the brokers"]
     rules: Annotated[str, "versions of broker, Proxy and client whose rules were followed"]
-    consumers: Annotated[int, "processes of the group"]
-    loops: Annotated[int, "receives in parallel of each; one per broker of push and pop"]
     await_ms: Annotated[float, "how long a receive waits for a message, as the server takes it"]
     invisible_ms: Annotated[float, "invisibleDuration or popInvisibleTime"]
-    batch: Annotated[int, "most messages of a receive"]
-    fifo: Annotated[bool, "messages are received in order"]
     consume_ms: Annotated[float, "what the application takes for a message"]
     error_pause_ms: Annotated[float, "what a SimpleConsumer's loop waits after an error"]
     round_trip_ms: Annotated[float, "time of a request and its answer"]
     rate_per_second: Annotated[float | None, "messages per second of all queues; null when they are rare"]
     rates: Annotated[Mapping[str, float], "broker name → messages per second of its queues"]
-    messages: Annotated[int | None, "requested number of measured messages; null for as many as fit the time"]
     duration_ms: Annotated[float | None, "time until which measured messages arrive; null without limit"]
-    seed: Annotated[int, "the random seed"]
-    priority_factor: Annotated[int | None, "priority.factor of the group; null if the topic's type is not PRIORITY"]
-    priority_retry_percent: Annotated[int, "popFromRetryProbabilityForPriority of the brokers"]
 
 
 class ReceiveReport(Result, frozen=True):

@@ -11,6 +11,7 @@ import os
 import re
 import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
 from itertools import groupby
 from typing import Any, Literal
@@ -31,7 +32,7 @@ from rmqlb.pipeline.spark import Batches
 from rmqlb.pipeline.tables import INGESTED, Consumer, Groups, Quarantine, Queues, ReadFile, Row, Snapshots, union_batch
 from rmqlb.sources.dump import LARGEST_FILE, Document, merge, read_document, split_documents
 from rmqlb.sources.formats.limits import too_large
-from rmqlb.sources.formats.snapshot_file import SCHEMA, to_document
+from rmqlb.sources.formats.snapshot_file import SCHEMA, Heading, read_body, to_document
 
 _LABEL = re.compile(r"(cluster|date|topic|group)=(.+)", re.DOTALL)
 _OF_GROUP = ("group", "members", "member", "link", "offsets", "stored-offsets")
@@ -70,10 +71,8 @@ def labels(path: str) -> Labels:
             kept.append(folder)
     day = None
     if re.fullmatch(r"\d{4}-\d{2}-\d{2}", found.get("date", "")):
-        try:
+        with suppress(ValueError):
             day = date.fromisoformat(found["date"])
-        except ValueError:
-            pass
     return Labels("/".join(kept), found.get("cluster"), day, found.get("topic"), found.get("group"))
 
 
@@ -112,8 +111,8 @@ class DocumentReader(Struct, frozen=True):
                     yield each
                 else:
                     read.append(each)
-        pieces = [each for each in read if each.document.kind == "pieces"]
-        wholes = [[each] for each in read if each.document.kind == "snapshot"]
+        pieces = [each for each in read if not each.document.snapshots]
+        wholes = [[each] for each in read if each.document.snapshots]
         for parts in (*wholes, pieces) if pieces else wholes:
             try:
                 rows = list(self._snapshot(parts))
@@ -144,7 +143,7 @@ class DocumentReader(Struct, frozen=True):
     def _snapshot(self, parts: Sequence[_Read]) -> Iterator[Row]:
         """The rows of a snapshot, or of its pieces (raises _Rejected, DataError)."""
         said, document = parts[0].labels, parts[0].document
-        if document.kind == "pieces":
+        if not document.snapshots:
             if said.unit is None:
                 hint = "put the routes and answers of one cluster and night in a folder cluster=NAME/date=YYYY-MM-DD"
                 raise _Rejected("unreadable", f"it is a piece of a snapshot; {hint}")
@@ -220,16 +219,8 @@ def in_batches(tables: tuple[type[Row], ...], rows: Iterable[Row]) -> Batches:
 
 def read_back(document: str) -> ClusterSnapshot:
     body = document.encode()
-    where = decode(body, _Sourced).source.endpoint
-    return read_document(body, where, Wanted(evidence=True), limit=LARGEST_FILE).snapshot
-
-
-class _Endpoint(Struct):
-    endpoint: str
-
-
-class _Sourced(Struct):
-    source: _Endpoint
+    found = decode(body, Heading)
+    return read_body(body, found, found.source["endpoint"], Wanted(evidence=True))
 
 
 def _text(snapshot: ClusterSnapshot) -> str:

@@ -34,6 +34,7 @@ from rmqlb.pipeline.tables import (
 )
 from rmqlb.pipeline.warehouse import INGESTED as INGESTED_MARK
 from rmqlb.pipeline.warehouse import Night, Warehouse, is_uri, short
+from rmqlb.sources.user_files.text_file import read_text
 from rmqlb.version import __version__
 
 if TYPE_CHECKING:
@@ -206,7 +207,13 @@ def _write(
     new = list({_key(head): head for head in new}.values())
     rivals = list(_rivals(new, kept, night_before))
     out = {_key(head) for head, _ in rivals}
-    rejected += [_conflict(head, file, other) for head, other in rivals for file in head.files]
+    for head, other in rivals:
+        reason = f"another cluster is named {head.cluster} too, with other brokers: {other}; rename one: cluster=NAME"
+        of: dict[str, Any] = {"date": head.date, "cluster": head.cluster, "version": __version__}
+        rejected += [
+            Quarantine(**of, file=file, position=0, other=other, code="name-conflict", reason=reason)
+            for file in head.files
+        ]
     kept, new = [head for head in kept if _key(head) not in out], [head for head in new if _key(head) not in out]
     counting = _counting([*kept, *new])
     days = sorted(touched)
@@ -275,19 +282,6 @@ def _share(head: Snapshots, others: Iterable[Snapshots]) -> bool:
     return any(own.intersection(each.broker_addresses) for each in others)
 
 
-def _conflict(head: Snapshots, file: ReadFile, other: str) -> Quarantine:
-    return Quarantine(
-        date=head.date,
-        cluster=head.cluster,
-        file=file,
-        position=0,
-        other=other,
-        code="name-conflict",
-        reason=f"another cluster is named {head.cluster} too, with other brokers: {other}; rename one: cluster=NAME",
-        version=__version__,
-    )
-
-
 def _chosen(
     warehouse: Warehouse, staged: DataFrame, table: type[Row], choice: DataFrame, days: Collection[date]
 ) -> DataFrame:
@@ -322,20 +316,10 @@ def _quarantine(
     return rows.unionByName(there.select(*rows.columns))
 
 
-def silent(warehouse: Warehouse, day: date, expected: Collection[str]) -> list[str]:
-    rows = warehouse.read(Snapshots, [day]).where("counts").select("cluster").collect()
-    return sorted(set(expected) - {row[0] for row in rows})
-
-
 def read_expected(path: str) -> tuple[str, ...]:
-    """The clusters that must report, one per line; `#` begins a comment (raises DataError)."""
-    try:
-        with open(path, encoding="utf-8") as file:
-            lines = [line.partition("#")[0].strip() for line in file.read(1 << 20).splitlines()]
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
-        raise DataError(f"--expect {path}: {reason}", code="cannot-read") from None
-    names = tuple(dict.fromkeys(line for line in lines if line))
+    """The clusters that must report, one per line; `#` begins a comment (raises DataError, UsageError)."""
+    lines = read_text(path, "--expect", 1 << 20, "the limit is 1 MB").splitlines()
+    names = tuple(dict.fromkeys(name for line in lines if (name := line.partition("#")[0].strip())))
     if not names:
         raise DataError(f"--expect {path}: the file names no cluster", hint="write one name per line")
     return names

@@ -1,7 +1,7 @@
 """`pipeline judge`: groups and snapshots of a night → assignments, figures, findings, what_if, sends and changes.
 
 - A night is judged when its snapshots or those of the night before change.
-- `Judge` runs in Spark's Python processes, on a group or the topics of a cluster. It calls the functions of
+- `Asked.rows` runs in Spark's Python processes, on a group or the topics of a cluster. It calls the functions of
   `show-groups`, `show-owners`, `sweep-failures`, `plan-rebalance` and `check`.
 - Changes come from the tables of the night and the night before, by one SQL statement: each fact that may change has a
   key and a value, and the facts of both nights are grouped by key.
@@ -10,9 +10,11 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import date
-from typing import TYPE_CHECKING, Any, Protocol
+from itertools import chain
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -39,8 +41,7 @@ from rmqlb.model.result import Progress, no_progress, sum_if_known
 from rmqlb.model.snapshot import ClusterSnapshot
 from rmqlb.model.sweep_failures import LossKind
 from rmqlb.pipeline.documents import in_batches, read_back
-from rmqlb.pipeline.ingest import silent
-from rmqlb.pipeline.spark import Batches, in_workers
+from rmqlb.pipeline.spark import Batches, accumulator, in_workers
 from rmqlb.pipeline.tables import (
     Assignments,
     Changes,
@@ -63,36 +64,28 @@ from rmqlb.views.numbers import about
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from rmqlb.pipeline.warehouse import Warehouse
-
 PER_GROUP: tuple[type[Row], ...] = (Assignments, Figures, Findings, WhatIf, Sends)
 _OF_GROUPS: tuple[LossKind, ...] = ("consumer", "host", "broker", "master")
 _OF_TOPICS: tuple[LossKind, ...] = ("broker", "master", "host")
 
 
-class Adds(Protocol):
-    def add(self, term: Any) -> None: ...
+class Asked(Struct, frozen=True):
+    """What judge is asked for, and its work in the workers."""
 
-
-class Judge(Struct, frozen=True):
-    """The settings of judge in the workers."""
-
-    settings: Settings  # constructor arguments of the strategies
+    settings: Settings = Settings()  # constructor arguments of the strategies
     strategies: tuple[str, ...] = ()  # further strategies for figures and assignments
     policy: Policy | None = None  # the limits of the fleet
-    rules_used: Adds | None = None  # collects (night, rule) of the policy's rules with something to check
+    expected: tuple[str, ...] = ()  # the clusters that must report
+    text: str = ""  # digest of the request
+    rules_used: Any = None  # an accumulator of (night, rule) of the policy's rules with something to check
 
     def rows(self, batches: Batches) -> Batches:
         """Rows (cluster, date, group, document) → `union_ddl(PER_GROUP)`; without a group, the cluster's topics."""
         given = (row for batch in batches for row in batch.to_pylist())
-        yield from in_batches(PER_GROUP, (row for each in given for row in self._judged(each)))
-
-    def _judged(self, row: dict[str, Any]) -> Iterator[Row]:
-        of = _Of(row["date"], row["cluster"], row["group"], read_back(row["document"]), self)
-        if row["group"] is None:
-            yield from of.topics()
-        else:
-            yield from of.group()
+        judged = (
+            _Of(row["date"], row["cluster"], row["group"], read_back(row["document"]), self).rows() for row in given
+        )
+        yield from in_batches(PER_GROUP, chain.from_iterable(judged))
 
 
 class _Of(Struct):
@@ -100,7 +93,10 @@ class _Of(Struct):
     cluster: str
     name: str | None
     snapshot: ClusterSnapshot
-    judge: Judge
+    asked: Asked
+
+    def rows(self) -> Iterator[Row]:
+        return self.topics() if self.name is None else self.group()
 
     @property
     def _key(self) -> dict[str, Any]:
@@ -108,7 +104,7 @@ class _Of(Struct):
 
     def group(self) -> Iterator[Row]:
         name = self.name or ""
-        (facts,) = resolve_all(self.snapshot, [name], self.judge.settings)
+        (facts,) = resolve_all(self.snapshot, [name], self.asked.settings)
         line = group_line(facts, unread_of_groups(self.snapshot).get(name, ()), MAX_LAG)
         problem = _problem(facts) if name in self.snapshot.groups else DataError("the group could not be read")
         label = ",".join(line.strategies) or None
@@ -118,8 +114,8 @@ class _Of(Struct):
             yield from self._assignments(facts, label, predicted, runs=True)
             yield from self._what_if(facts, label)
         shares = name in self.snapshot.groups and not facts.broadcasting and facts.refusal is None
-        for strategy in self.judge.strategies if shares else ():
-            yield from self._under(facts, full_name(strategy, self.judge.settings), predicted)
+        for strategy in self.asked.strategies if shares else ():
+            yield from self._under(facts, full_name(strategy, self.asked.settings), predicted)
         same = ("topic", "code", "severity", "message", "consumers", "consequence", "remedy")
         for found in line.findings:
             yield Findings(
@@ -200,7 +196,6 @@ class _Of(Struct):
     def _assignments(self, facts: Group, strategy: str, owners: Owners, *, runs: bool) -> Iterator[Row]:
         for queue, own in owners.items():
             observed = facts.observed.get(queue)
-            state = facts.states.get(queue)
             for owner in own or (None,):
                 yield Assignments(
                     **self._key,
@@ -214,7 +209,7 @@ class _Of(Struct):
                     owners=len(own),
                     owners_observed=observed,
                     mismatch=None if observed is None else observed != own,
-                    lag=None if state is None else state.lag,
+                    lag=_lag(facts, queue),
                 )
 
     def _what_if(self, facts: Group, strategy: str) -> Iterator[Row]:
@@ -249,15 +244,15 @@ class _Of(Struct):
 
     def _limits(self, about: str) -> Iterator[Row]:
         """The policy's limits that did not pass."""
-        policy = self.judge.policy
+        policy = self.asked.policy
         if policy is None:
             return
         rules = tuple(rule for rule in policy.rules if rule.about == about or (about == TOPIC and self._unlisted))
         own = replace(policy, rules=rules)
-        report = check_policy(self.snapshot, own, self.date, settings=self.judge.settings, cluster=self.cluster)
+        report = check_policy(self.snapshot, own, self.date, settings=self.asked.settings, cluster=self.cluster)
         used = {one.rule for one in report.judged if one.name is not None}
-        if self.judge.rules_used is not None and used:
-            self.judge.rules_used.add({(self.date, name) for name in used})
+        if self.asked.rules_used is not None and used:
+            self.asked.rules_used.add(Counter((self.date, name) for name in used))
         for one in report.judged:
             of_fleet = one.name is None and not (about == TOPIC and one.about == GROUP and self._unlisted)
             if one.verdict in (FAILED, INCOMPLETE) and not of_fleet:
@@ -290,7 +285,7 @@ class _Of(Struct):
             waived_until=None if waived is None else waived.until,
             waived_by=None if waived is None else waived.owner,
             waived_reason=None if waived is None else waived.reason,
-            command=self._command("check", "-p", self.judge.policy.where if self.judge.policy else ""),
+            command=self._command("check", "-p", self.asked.policy.where if self.asked.policy else ""),
         )
 
     def _command(self, verb: str, *more: str) -> str:
@@ -347,11 +342,12 @@ def _text(value: object, unit: Unit | None) -> str | None:
     return ", ".join(value) if isinstance(value, tuple) else f"{value:.12g}" if isinstance(value, float) else str(value)
 
 
-def fleet_findings(
-    night: date, policy: Policy | None, used: Sequence[str], silent: Sequence[str]
+def _fleet_findings(
+    warehouse: Warehouse, night: date, asked: Asked, used: Collection[tuple[date, str]]
 ) -> Iterator[Findings]:
     """Findings outside any cluster's document: silent clusters, and rules with nothing to check."""
-    for cluster in silent:
+    there = warehouse.read(Snapshots, [night]).where("counts").select("cluster").collect() if asked.expected else ()
+    for cluster in sorted(set(asked.expected) - {row[0] for row in there}):
         yield Findings(
             date=night,
             cluster=cluster,
@@ -364,8 +360,8 @@ def fleet_findings(
             consequence="Its groups are unknown for this night.",
             remedy="Check the log of fetch-routes.",
         )
-    for rule in policy.rules if policy is not None else ():
-        if rule.name not in used:
+    for rule in asked.policy.rules if asked.policy is not None else ():
+        if (night, rule.name) not in used:
             text = f"rule {rule.name}: no {rule.about} of the fleet matches {' or '.join(rule.patterns)}"
             of_fleet: dict[str, Any] = {"date": night, "cluster": None, "group": None, "topic": None}
             of_rule: dict[str, Any] = {"rule": rule.name, "severity": rule.severity, "message": text}
@@ -454,14 +450,6 @@ _BYTES_A_TASK = 256 << 10
 _MOST_TASKS = 2048
 
 
-class Asked(Struct, frozen=True):
-    settings: Settings = Settings()  # constructor arguments of the strategies
-    strategies: tuple[str, ...] = ()  # further strategies for figures and assignments
-    policy: Policy | None = None  # the limits of the fleet
-    expected: tuple[str, ...] = ()  # the clusters that must report
-    text: str = ""  # digest of the request
-
-
 def judge(warehouse: Warehouse, asked: Asked, *, force: bool, progress: Progress = no_progress) -> PipelineResult:
     """Judge new nights, nights with changed snapshots, and the last night after a changed request.
 
@@ -476,10 +464,10 @@ def judge(warehouse: Warehouse, asked: Asked, *, force: bool, progress: Progress
     days = [day for day in ingested if force or _is_stale(nights[day], wanted[day], last=day == ingested[-1])]
     previous = dict(zip(ingested[1:], ingested[:-1], strict=True))
     if days:
-        used = warehouse.spark.sparkContext.accumulator(set(), _union())
-        worker = Judge(asked.settings, asked.strategies, asked.policy, used)
+        used = accumulator(warehouse.spark, Counter())
+        rows = replace(asked, rules_used=used).rows
         judged = in_workers(
-            _inputs(warehouse, days), worker.rows, union_ddl(PER_GROUP), lambda done: progress("judge groups", done, 0)
+            _inputs(warehouse, days), rows, union_ddl(PER_GROUP), lambda done: progress("judge groups", done, 0)
         )
         staged = warehouse.stage(judged, "judged")
         for day in days:
@@ -491,8 +479,9 @@ def judge(warehouse: Warehouse, asked: Asked, *, force: bool, progress: Progress
         sends = _rows(staged, Sends).join(counts, ["date", "cluster", "topic"], "left")
         sends = sends.withColumn("groups", fn.coalesce("number", fn.lit(0)))
         warehouse.replace(Sends, sends, days)
-        own = _fleet_findings(warehouse, asked, days, used.value)
-        warehouse.replace(Findings, _rows(staged, Findings).unionByName(own), days)
+        own = [found for day in days for found in _fleet_findings(warehouse, day, asked, used.value)]
+        findings = _rows(staged, Findings).unionByName(warehouse.frame(Findings, own))
+        warehouse.replace(Findings, findings, days)
         pairs = {day: previous[day] for day in days if day in previous}
         warehouse.replace(Changes, changes(warehouse, pairs), days)
         for day in days:
@@ -528,14 +517,6 @@ def _rows(staged: DataFrame, table: type[Row]) -> DataFrame:
     return staged.where(f"{name(table)} is not null").select(f"{name(table)}.*").select(*columns(table))
 
 
-def _fleet_findings(warehouse: Warehouse, asked: Asked, days: Sequence[date], used: set[tuple[date, str]]) -> DataFrame:
-    found: list[Findings] = []
-    for day in days:
-        absent = silent(warehouse, day, asked.expected) if asked.expected else ()
-        found += fleet_findings(day, asked.policy, [rule for night, rule in used if night == day], absent)
-    return warehouse.frame(Findings, found)
-
-
 _VERDICT = """
 select sum(failed) as failed, sum(incomplete) as incomplete, sum(waived) as waived, sum(errors) as errors,
     sum(new) as new, sum(gone) as gone, sum(groups) as groups, collect_set(cluster) as clusters
@@ -567,16 +548,3 @@ def verdict_of_last_night(warehouse: Warehouse, asked: Asked) -> Verdict | None:
     previous = days[-2] if len(days) > 1 else None
     verdict = Verdict(date=days[-1], previous=previous, clusters=len(clusters), silent=silent, **found)
     return replace(verdict, line=verdict.sentence)
-
-
-def _union() -> Any:
-    from pyspark.accumulators import AccumulatorParam
-
-    class Union(AccumulatorParam[set[Any]]):
-        def zero(self, value: set[Any]) -> set[Any]:  # noqa: ARG002 - pyspark's signature
-            return set()
-
-        def addInPlace(self, value1: set[Any], value2: set[Any]) -> set[Any]:  # noqa: N802 - likewise
-            return value1 | value2
-
-    return Union()

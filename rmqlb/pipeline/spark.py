@@ -593,31 +593,30 @@ def in_workers(
     frame: DataFrame, step: Callable[[Batches], Batches], schema: str, tell: Callable[[int], None] | None = None
 ) -> DataFrame:
     """`mapInArrow`, but errors of rmqlb keep their code and hint; `tell` gets the number of rows of finished tasks."""
-    counter = None if tell is None else frame.sparkSession.sparkContext.accumulator(0, _counting(tell))
+    counter = None if tell is None else accumulator(frame.sparkSession, 0, tell)
     return frame.mapInArrow(_Noting(step, counter), schema)
 
 
-def _counting(tell: Callable[[int], None]) -> Any:
+def accumulator(spark: SparkSession, empty: Any, tell: Callable[[Any], None] | None = None) -> Any:
+    """Adds up, by `+`, what workers add; the driver, which alone keeps `tell`, tells each sum."""
     from pyspark.accumulators import AccumulatorParam
 
-    class Counting(AccumulatorParam[int]):
-        """Adds on both sides, and tells in the driver, which alone keeps `tell`."""
-
-        def __init__(self, tell: Callable[[int], None] | None = None) -> None:
+    class Sum(AccumulatorParam[Any]):
+        def __init__(self, tell: Callable[[Any], None] | None = None) -> None:
             self._tell = tell
 
-        def zero(self, value: int) -> int:  # noqa: ARG002 - pyspark's signature
-            return 0
+        def zero(self, value: Any) -> Any:
+            return type(value)()
 
-        def addInPlace(self, value1: int, value2: int) -> int:  # noqa: N802 - likewise
+        def addInPlace(self, value1: Any, value2: Any) -> Any:  # noqa: N802 - pyspark's name
             if self._tell is not None:
                 self._tell(value1 + value2)
             return value1 + value2
 
-        def __reduce__(self) -> tuple[type[Counting], tuple[()]]:
-            return Counting, ()
+        def __reduce__(self) -> tuple[type[Sum], tuple[()]]:
+            return Sum, ()
 
-    return Counting(tell)
+    return spark.sparkContext.accumulator(empty, Sum(tell))
 
 
 class _Noting:

@@ -6,10 +6,9 @@ Every table is partitioned by `date`, the night, and every row has its cluster. 
 
 from __future__ import annotations
 
-import inspect
 import re
 import types
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import date, datetime
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
@@ -250,17 +249,7 @@ class Changes(Row, frozen=True):
     broker_name: Annotated[str | None, "the queue's broker"]
     queue_id: Annotated[int | None, "its number there"]
     change: Annotated[
-        Literal[
-            "queue-moved",
-            "consumer-joined",
-            "consumer-left",
-            "strategy",
-            "queue-count",
-            "finding-new",
-            "finding-gone",
-            "group-new",
-            "group-gone",
-        ],
+        str,
         "queue-moved (other owners), consumer-joined, consumer-left, strategy, queue-count (of a "
         "topic of the group), finding-new, finding-gone, group-new or group-gone",
     ]
@@ -319,37 +308,12 @@ def union_batch(tables: tuple[type[Row], ...], rows: Sequence[Row]) -> pa.Record
     """Rows of one table, at least one, as a batch of `union_ddl`."""
     import pyarrow as pa
 
-    own = type(rows[0])
-    columns_: list[pa.Array] = []
-    for table in tables:
-        kind = pa.struct(list(arrow_schema(table)))
-        if table is own:
-            encoded = dict(zip(own.__struct_encode_fields__, own.__struct_fields__, strict=True))
-            arrays = [pa.array(_values(rows, encoded[field.name]), field.type) for field in kind]
-            columns_.append(pa.StructArray.from_arrays(arrays, fields=list(kind)))
-        else:
-            columns_.append(pa.nulls(len(rows), kind))
-    return pa.RecordBatch.from_arrays(columns_, [name(table) for table in tables])
-
-
-def _values(rows: Sequence[Row], field: str) -> list[Any]:
-    values = [getattr(row, field) for row in rows]
-    some = next((value for value in values if value), None)
-    is_nested = isinstance(some, Struct) or (isinstance(some, tuple) and isinstance(some[0], Struct))
-    return to_builtins(values, builtin_types=(date, datetime)) if is_nested else values
-
-
-def documentation() -> str:
-    return "\n".join(line for table in TABLES for line in _documented(table))
-
-
-def _documented(table: type[Row]) -> Iterator[str]:
-    hints = get_type_hints(table, include_extras=True)
-    own = inspect.cleandoc(table.__doc__ or "").partition("\n")[0]
-    yield from (f"## {name(table)}", "", own, "", "| column | type | meaning |", "|---|---|---|")
-    for field, column in zip(table.__struct_fields__, table.__struct_encode_fields__, strict=True):
-        yield f"| `{column}` | {columns(table)[column].replace('`', '')} | {hints[field].__metadata__[0]} |"
-    yield ""
+    values: list[dict[str, Any]] = to_builtins(rows, builtin_types=(date, datetime))
+    kinds = {table: pa.struct(list(arrow_schema(table))) for table in tables}
+    arrays = [
+        pa.array(values, kind) if table is type(rows[0]) else pa.nulls(len(rows), kind) for table, kind in kinds.items()
+    ]
+    return pa.RecordBatch.from_arrays(arrays, [name(table) for table in tables])
 
 
 def _fields(table: type[Struct]) -> str:

@@ -6,18 +6,16 @@ import io
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
-from typing import BinaryIO, Literal
 
 import msgspec
 
 from rmqlb.decoding import decode
 from rmqlb.errors import DataError, DocumentError
-from rmqlb.model.group import ConsumerGroup, MemberReport, MemberView, QueueState, Seen
+from rmqlb.model.group import ConsumerGroup, MemberReport, MemberView, Seen
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.result import Progress, no_progress
 from rmqlb.model.route import QueueData
@@ -32,10 +30,9 @@ _CHUNK = 1 << 20
 
 
 class DumpSource(NothingToAsk):
-    def __init__(self, path: str, *, max_bytes: int = DEFAULT_LIMIT, stdin: BinaryIO | None = None) -> None:
+    def __init__(self, path: str, *, max_bytes: int = DEFAULT_LIMIT) -> None:
         self._path = path  # the file, or `-` for stdin
         self._max_bytes = max_bytes
-        self._stdin = stdin  # where `-` reads from; the process's own by default
         self._where = "stdin" if path == STDIN else path
 
     def fetch(self, wanted: Wanted, progress: Progress = no_progress) -> ClusterSnapshot:
@@ -49,9 +46,9 @@ class DumpSource(NothingToAsk):
     def _chunks(self) -> Iterator[bytes]:
         try:
             if self._path == STDIN:
-                if self._stdin is None and sys.stdin is None:
+                if sys.stdin is None:
                     raise ValueError("it is closed")
-                yield from iter(partial((self._stdin or sys.stdin.buffer).read, _CHUNK), b"")
+                yield from iter(partial(sys.stdin.buffer.read, _CHUNK), b"")
                 return
             if os.path.isfile(self._path) and os.path.getsize(self._path) > self._max_bytes:
                 raise too_large(self._where, self._max_bytes)
@@ -75,13 +72,8 @@ _OPENS, _CLOSES = (b"{", b"["), (b"}", b"]")
 
 class Document(msgspec.Struct, frozen=True):
     snapshot: ClusterSnapshot
-    snapshots: int = 1  # number of whole snapshots in it
+    snapshots: int = 1  # number of whole snapshots in it; without one it may be merged with others
     pieces: Pieces | None = None  # routes and answers, for `merge`; None for one snapshot in strict JSON
-
-    @property
-    def kind(self) -> Literal["snapshot", "pieces"]:
-        """The kind of dump: `pieces` if it has no whole snapshot and may be merged with others."""
-        return "snapshot" if self.snapshots else "pieces"
 
     @property
     def cluster(self) -> str | None:
@@ -129,8 +121,8 @@ def read_document(
 
 
 def merge(documents: Iterable[Document], where: str) -> Document:
-    """Several documents' pieces as one document; later ones win."""
-    whole = Pieces(where)
+    """Several documents' pieces as one document, with evidence; later ones win."""
+    whole = Pieces(where, Wanted(evidence=True))
     for document in documents:
         if document.pieces is not None:
             whole.merge(document.pieces)
@@ -182,20 +174,7 @@ _SKIPPED = frozenset(
 _EXPECTED = "expected a snapshot, a route or a Dashboard response"
 
 
-@dataclass(slots=True)
-class _GroupPieces:
-    connections: list[tuple[docs.ConnectionsDocument, str]] = field(default_factory=list)
-    items: list[docs.GroupItem] = field(default_factory=list)
-    queues: dict[MessageQueue, QueueState] = field(default_factory=dict)
-    held: dict[str, frozenset[MessageQueue]] = field(default_factory=dict)
-    reports: dict[str, MemberReport] = field(default_factory=dict)
-
-    def merge(self, later: _GroupPieces) -> None:
-        self.connections += later.connections
-        self.items += later.items
-        self.queues |= later.queues
-        self.held |= later.held
-        self.reports |= later.reports
+_Answer = docs.ConnectionsDocument | docs.GroupItem | docs.TopicConsumerDocument | docs.RunningInfoDocument
 
 
 class Pieces:
@@ -207,7 +186,7 @@ class Pieces:
         self._topic = topic  # of a route that does not name its own
         self._group = group  # of an answer that does not name its own
         self._routes: dict[str, RouteSighting] = {}
-        self._groups: dict[str, _GroupPieces] = {}
+        self._answers: dict[str, list[tuple[_Answer, str]]] = {}  # group → answers about it, each with its place
         self._snapshots: list[ClusterSnapshot] = []
         self._notes: list[str] = []
 
@@ -245,13 +224,13 @@ class Pieces:
 
     def merge(self, later: Pieces) -> None:
         self._routes |= later._routes
-        for name, pieces in later._groups.items():
-            self._pieces(name).merge(pieces)
+        for name, answers in later._answers.items():
+            self._of(name).extend(answers)
         self._snapshots += later._snapshots
         self._notes += later._notes
 
     def document(self) -> Document:
-        routes, groups = dict(self._routes), {name: self._made(name, each) for name, each in self._groups.items()}
+        routes, groups = dict(self._routes), {name: self._made(name, each) for name, each in self._answers.items()}
         for snapshot in self._snapshots:
             routes.update(snapshot.routes)
             groups.update(snapshot.groups)
@@ -292,11 +271,15 @@ class Pieces:
         elif "connectionSet" in value:
             connections = docs.convert(value, docs.ConnectionsDocument, where)
             group = self._group_name(docs.group_of(connections.subscription_table or ()), where)
-            self._pieces(group).connections.append((connections, where))
+            self._of(group).append((connections, where))
         elif _is_group_item(value):
-            self._add_group_item(docs.convert(value, docs.GroupItem, where))
+            item = docs.convert(value, docs.GroupItem, where)
+            self._of(item.group.removeprefix("%SYS%")).append((item, where))
         elif {"properties", "mqTable"} <= value.keys():
-            self._add_running_info(docs.convert(value, docs.RunningInfoDocument, where), where)
+            info = docs.convert(value, docs.RunningInfoDocument, where)
+            if docs.client_id(info.properties) is None:
+                raise DocumentError(f"{where}: the properties do not contain the client ID")
+            self._of(self._group_name(info.properties.get("consumerGroup"), where)).append((info, where))
         elif _SKIPPED & value.keys():
             self._notes.append(f"{where} says nothing about routes or consumers and was skipped")
         else:
@@ -309,8 +292,7 @@ class Pieces:
                 self._add_route(docs.convert(item, docs.RouteDocument, place), str(topic), place)
         elif value and all(map(_is_progress, value.values())):
             for name, item in value.items():
-                states = docs.queue_states([docs.convert(item, docs.TopicConsumerDocument, where)])
-                self._pieces(str(name)).queues |= states
+                self._of(str(name)).append((docs.convert(item, docs.TopicConsumerDocument, where), where))
         else:
             raise _unknown(where)
 
@@ -318,16 +300,13 @@ class Pieces:
         if items and all(map(_is_progress, items)):
             progress = docs.convert(items, list[docs.TopicConsumerDocument], where)
             group = self._group_name(docs.group_of(each.topic for each in progress), where)
-            self._pieces(group).queues |= docs.queue_states(progress)
+            self._of(group).extend((each, where) for each in progress)
         elif items and all(map(_is_group_item, items)):
             for item in docs.convert(items, list[docs.GroupItem], where):
-                self._add_group_item(item)
+                self._of(item.group.removeprefix("%SYS%")).append((item, where))
         else:
             for number, each in enumerate(items, 1):
                 self._add(each, f"{where}, item {number}")
-
-    def _add_group_item(self, item: docs.GroupItem) -> None:
-        self._pieces(item.group.removeprefix("%SYS%")).items.append(item)
 
     def _add_anonymous_route(self, document: docs.RouteDocument, where: str) -> None:
         topic = docs.route_topic(document) or self._topic
@@ -345,17 +324,8 @@ class Pieces:
     def _add_route(self, document: docs.RouteDocument, topic: str, where: str) -> None:
         self._routes[topic] = RouteSighting(docs.route(document, topic), Seen(where))
 
-    def _add_running_info(self, document: docs.RunningInfoDocument, where: str) -> None:
-        pieces = self._pieces(self._group_name(document.properties.get("consumerGroup"), where))
-        client_id = docs.client_id(document.properties)
-        if client_id is None:
-            raise DocumentError(f"{where}: the properties do not contain the client ID")
-        evidence = docs.consumer_evidence(document, where) if self._wanted.evidence else None
-        pieces.reports[client_id] = docs.member_report(document, client_id, evidence)
-        pieces.held[client_id] = docs.held_queues(document, where)
-
-    def _pieces(self, group: str) -> _GroupPieces:
-        return self._groups.setdefault(group, _GroupPieces())
+    def _of(self, group: str) -> list[tuple[_Answer, str]]:
+        return self._answers.setdefault(group, [])
 
     def _group_name(self, named: str | None, where: str) -> str:
         group = named or self._group
@@ -365,17 +335,27 @@ class Pieces:
             raise DocumentError(problem, hint=hint, hint_names_options=True, code="group-not-named")
         return group
 
-    def _made(self, name: str, pieces: _GroupPieces) -> ConsumerGroup:
-        first = pieces.connections[0][0] if pieces.connections else None
-        item = pieces.items[0] if pieces.items else None
+    def _made(self, name: str, answers: Sequence[tuple[_Answer, str]]) -> ConsumerGroup:
+        lists = [(each, where) for each, where in answers if isinstance(each, docs.ConnectionsDocument)]
+        first = lists[0][0] if lists else None
+        item = next((each for each, _ in answers if isinstance(each, docs.GroupItem)), None)
+        queues = docs.queue_states(each for each, _ in answers if isinstance(each, docs.TopicConsumerDocument))
+        reports: dict[str, MemberReport] = {}
+        held: dict[str, frozenset[MessageQueue]] = {}
+        for each, where in answers:
+            if isinstance(each, docs.RunningInfoDocument):
+                client_id = docs.client_id(each.properties) or ""
+                evidence = docs.consumer_evidence(each, where) if self._wanted.evidence else None
+                reports[client_id] = docs.member_report(each, client_id, evidence)
+                held[client_id] = docs.held_queues(each, where)
         views: tuple[MemberView, ...] | None = None
-        if pieces.connections:
-            views = tuple(MemberView(docs.connections(doc), Seen(where)) for doc, where in pieces.connections)
+        if lists:
+            views = tuple(MemberView(docs.connections(each), Seen(where)) for each, where in lists)
         elif item is not None and item.count == 0:
             views = ()
         # The subscription's topics as all brokers report them, otherwise topics with known offsets.
-        tables = [doc.subscription_table for doc, _ in pieces.connections if doc.subscription_table is not None]
-        topics = {topic for table in tables for topic in table} if tables else {queue.topic for queue in pieces.queues}
+        tables = [each.subscription_table for each, _ in lists if each.subscription_table is not None]
+        topics = {topic for table in tables for topic in table} if tables else {queue.topic for queue in queues}
         ids = None if views is None else frozenset(client_id for view in views for client_id in view.client_ids)
         return ConsumerGroup(
             group=name,
@@ -385,8 +365,8 @@ class Pieces:
             consume_from_where=first.consume_from_where if first else None,
             views=views,
             topics=tuple(sorted(topics)) or None,
-            queues=docs.with_owners(pieces.queues, pieces.held, ids, docs.popped_topics(pieces.reports)),
-            reports=pieces.reports,
+            queues=docs.with_owners(queues, held, ids, docs.popped_topics(reports)),
+            reports=reports,
         )
 
 

@@ -69,7 +69,6 @@ _MOST_TOPICS = 16  # of one group that is requested from brokers
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
 Question = TypeVar("Question", AssignmentQuestion, OffsetQuestion)
-_Value = TypeVar("_Value", str, int)
 
 
 class LiveSource:
@@ -178,29 +177,26 @@ class LiveSource:
         questions: Sequence[Question],
     ) -> list[tuple[Question, Answer]] | None:
         """The answers; None if brokers cannot be queried."""
+        reads = self.reads.broker_reads
+        if reads is None:
+            self.reads.close()
+            return None
         batches: dict[str, list[Question]] = {}
         for question in questions:
             batches.setdefault(question.address, []).append(question)
-        reads = self.reads.broker_reads
 
         def of_broker(address: str) -> list[tuple[Question, Answer]]:
             """Stop at the first silence or unknown request code of the broker, so that silence costs one timeout."""
             answers: list[tuple[Question, Answer]] = []
-            for question in batches[address] if reads is not None else ():
-                try:
-                    answer = ask(reads, question) if reads is not None else None
-                except Refused:
-                    continue
-                except EndpointError:
-                    break
-                if answer is None:
-                    break
-                answers.append((question, answer))
+            with suppress(EndpointError):
+                for question in batches[address]:
+                    with suppress(Refused):
+                        if (answer := ask(reads, question)) is None:
+                            break
+                        answers.append((question, answer))
             return answers
 
-        with self.shown() as progress, closing(self.reads):
-            if reads is None:
-                return None
+        with self.shown() as progress, closing(reads):
             self._begin(Wanted(), progress)
             return [pair for _, pairs in self._each(what, of_broker, batches, slots=False) for pair in pairs]
 
@@ -249,7 +245,7 @@ class LiveSource:
     def _with_silent_asked_again(self, groups: list[ConsumerGroup]) -> list[ConsumerGroup]:
         """Read again the groups for which a silent broker answers a second request."""
         names = sorted({part.name for part in self._unread if part.is_of_server} & self._requested)
-        if not names or self._deadline.has_passed or not self.reads.silent_brokers_answer():
+        if not names or self._deadline.rest <= 0 or not self.reads.silent_brokers_answer():
             return groups
         self._unread = [part for part in self._unread if part.name not in names or part.kind == "route"]
         again = self._several([*names, *(name for name in self._chosen() if name not in self._requested)])
@@ -347,13 +343,25 @@ class LiveSource:
 
     @property
     def _reads_in_time(self) -> NameServerReads | None:
-        return None if self._deadline.has_passed else self.reads.broker_reads
+        return None if self._deadline.rest <= 0 else self.reads.broker_reads
 
     def _offsets(self, group: str, addresses: Sequence[str]) -> States:
-        states, reads = self.reads.offsets(group, addresses)[0], self.reads.broker_reads
+        """Offsets by queue, stored ones where brokers report 0; for an empty queue 0 is correct."""
+        reported, reads = dict(self.reads.offsets(group, addresses)[0]), self.reads.broker_reads
         if reads is None:
-            return states
-        reported, problem = _with_stored(reads, group, states, addresses[0])
+            return reported
+        zeros = sort_queues(
+            q for q, state in reported.items() if state.consumer_offset == 0 and state.broker_offset != 0
+        )
+        more, problem = len(zeros) - _MOST_QUEUES, None
+        if more > 0:
+            problem = f"rmqlb requests the offsets of at most {_MOST_QUEUES} queues, and {more} more report 0"
+        try:
+            for queue in zeros[:_MOST_QUEUES]:
+                stored = reads.stored_offset(group, queue, addresses[0])
+                reported[queue] = replace(reported[queue], consumer_offset=stored, stored_offset=stored)
+        except EndpointError as error:
+            problem = error.message
         if problem is not None:
             self._unread.append(Unread("stored-offsets", group, problem, addresses[0]))
         return reported
@@ -515,23 +523,6 @@ def _no_answer_in_time(error: RmqlbError) -> bool:
     return error.code == "no-answer" or (isinstance(error, Refused) and error.response_code in _NO_ANSWER)
 
 
-def _with_stored(reads: NameServerReads, group: str, states: States, address: str) -> tuple[States, str | None]:
-    """The states with stored offsets where 0 is reported, and why some remain 0; for an empty queue 0 is correct."""
-    zeros = [queue for queue, state in states.items() if state.consumer_offset == 0 and state.broker_offset != 0]
-    reported = dict(states)
-    for queue in sort_queues(zeros)[:_MOST_QUEUES]:
-        try:
-            stored = reads.stored_offset(group, queue, address)
-        except EndpointError as error:
-            return reported, error.message
-        reported[queue] = replace(states[queue], consumer_offset=stored, stored_offset=stored)
-    more = len(zeros) - _MOST_QUEUES
-    return (
-        reported,
-        f"rmqlb requests the offsets of at most {_MOST_QUEUES} queues, and {more} more report 0" if more > 0 else None,
-    )
-
-
 def _at_takeover(group: str, reads: NameServerReads, question: OffsetQuestion) -> QueueState:
     queue, address = question.queue, question.address
     stored = reads.stored_offset(group, queue, address)
@@ -583,8 +574,8 @@ def _with_request_modes(group: ConsumerGroup, reads: NameServerReads, via: Mappi
             modes[topic] = {reported.mode}
     if not modes and all(answer is None for answer in answers):
         return group
-    return replace(group, request_modes=_sorted(modes), pop_share_queue_nums=_sorted(shares))
-
-
-def _sorted(found: Mapping[str, set[_Value]]) -> dict[str, tuple[_Value, ...]]:
-    return {topic: tuple(sorted(values)) for topic, values in found.items()}
+    return replace(
+        group,
+        request_modes={topic: tuple(sorted(found)) for topic, found in modes.items()},
+        pop_share_queue_nums={topic: tuple(sorted(found)) for topic, found in shares.items()},
+    )

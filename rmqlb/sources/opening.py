@@ -87,7 +87,12 @@ def _named(text: str, access: Access, *, tls: bool = False) -> NameServerReads:
 
 
 def _over_http(text: str, access: Access) -> DashboardReads | NameServerReads:
-    return _address_server(text, access) if text.endswith(_NAME_SERVER_PATH) else _dashboard(text, access)
+    from rmqlb.sources.dashboard import DashboardReads
+
+    if text.endswith(_NAME_SERVER_PATH):
+        return _address_server(text, access)
+    url, user = _without_login(text)
+    return DashboardReads(url, replace(access, user=user or access.user))
 
 
 def _address_server(url: str, access: Access) -> NameServerReads:
@@ -116,13 +121,6 @@ def _address_server(url: str, access: Access) -> NameServerReads:
             code="hosts-over-http",
         )
     return _named(servers, access)
-
-
-def _dashboard(text: str, access: Access) -> DashboardReads:
-    from rmqlb.sources.dashboard import DashboardReads
-
-    url, user = _without_login(text)
-    return DashboardReads(url, replace(access, user=user or access.user))
 
 
 def _without_login(text: str) -> tuple[str, str | None]:

@@ -129,10 +129,6 @@ class Deadline:
     def rest(self) -> float:
         return self._at - self._now()
 
-    @property
-    def has_passed(self) -> bool:
-        return self.rest <= 0
-
     def left(self) -> float:
         """Remaining seconds, more than 0 (raises TimeoutError)."""
         left = self.rest
@@ -183,13 +179,11 @@ class SilentServers:
     """Servers without answers, noted while a cluster is read: each costs one timeout, not one per read."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
         self._errors: dict[str, EndpointError] = {}
 
     def note(self, address: str, code: int, error: EndpointError) -> None:
         if error.code == "unreachable" or (error.code == "no-answer" and code in _PROMPT):
-            with self._lock:
-                self._errors[address] = error
+            self._errors[address] = error
 
     def must_answer(self, address: str) -> None:
         """Refuse to ask a silent server again (raises EndpointError with the first reason)."""
@@ -201,6 +195,5 @@ class SilentServers:
         return address in self._errors
 
     def forget(self, addresses: Sequence[str]) -> None:
-        with self._lock:
-            for address in addresses:
-                self._errors.pop(address, None)
+        for address in addresses:
+            self._errors.pop(address, None)

@@ -53,7 +53,11 @@ class Access(Struct, frozen=True):
 class NothingToAsk:
     """A source without a broker or consumer to ask."""
 
+    live = False  # it is no running cluster
     shown: object = None  # the progress that a source with brokers shows while it reads
+
+    def open(self) -> NothingToAsk:
+        return self
 
     def ask_offsets(self, *_: object) -> States | None:
         return None

@@ -40,16 +40,7 @@ AnySource = str | os.PathLike[str] | ClusterSnapshot | Mapping[str, Any] | Snaps
 `fetch_routes` returned; a parsed document (the content of a file, as a dict); or a reader."""
 
 
-class _Nowhere(NothingToAsk):
-    """A source that is read already: no server is behind it."""
-
-    live = False
-
-    def open(self) -> NothingToAsk:
-        return self
-
-
-class SnapshotReader(_Nowhere):
+class SnapshotReader(NothingToAsk):
     def __init__(self, snapshot: ClusterSnapshot) -> None:
         self._snapshot = snapshot
 
@@ -58,7 +49,7 @@ class SnapshotReader(_Nowhere):
         return self._snapshot
 
 
-class _DocumentReader(_Nowhere):
+class _DocumentReader(NothingToAsk):
     """A parsed document, read as a file that holds it."""
 
     def __init__(self, document: Mapping[str, Any]) -> None:

@@ -16,6 +16,12 @@ MOST_FAILURES = 12
 _UNEVEN = 1.2
 """A queue with this many times the messages of another on its broker is uneven; turns alone differ by two."""
 _STRIP = 60
+_TOTALS = "messages stored not_store_ok duplicated lost retried attempts failed_attempts retries"
+_TITLES = {
+    "not_store_ok": "stored, not SEND_OK",
+    "duplicated": "stored more than once",
+    "retried": "messages with a retry",
+}
 _COUNTS = "picks attempts failed stored share bar=:bar@share"
 _MEANING = "= stored, x some fail, X all fail, - isolated, . no attempt"
 _STYLES = {"=": "green", "x": "yellow", "X": BAD, "-": "cyan"}
@@ -194,30 +200,28 @@ def _messages(report: model.SendReport, *, trace: bool) -> Iterator[Section]:
     columns = columns_of(model.Attempt, keys, hidden=hidden)
     yield section_of("attempts", "attempts", columns, report.attempts or (), heads=2, named_only=not trace)
     keys = "message thread atMs=at reason=lost_by exceptionClass=exception@exception.exception_class "
-    keys += "responseCode=code brokersSent:text text"
     columns = columns_of(
-        model.LostMessage, keys, hidden=hidden, responseCode=lambda lost: _code(lost.exception), **_OF_LOST
+        model.LostMessage,
+        keys + "responseCode=code brokersSent:text text",
+        hidden=hidden,
+        responseCode=lambda lost: lost.exception and _code(lost.exception),
+        brokersSent=_brokers_sent,
+        text=lambda lost: lost.exception and _first_line(lost.exception),
     )
     lost = report.lost_messages or ()
     yield section_of("lost", "lost messages", columns, lost, heads=1, named_only=not trace or not lost)
 
 
-def _code(exception: model.MessageException | model.ExceptionKind | None) -> str | None:
-    return None if exception is None or exception.response_code is None else str(exception.response_code)
+def _code(exception: model.MessageException | model.ExceptionKind) -> str | None:
+    return None if exception.response_code is None else str(exception.response_code)
 
 
-def _first_line(lost: model.LostMessage | model.ExceptionKind) -> str | None:
-    text = (
-        lost.text if isinstance(lost, model.ExceptionKind) else None if lost.exception is None else lost.exception.text
-    )
-    return None if text is None else text.partition("\n")[0]
+def _first_line(exception: model.MessageException | model.ExceptionKind) -> str | None:
+    return None if exception.text is None else exception.text.partition("\n")[0]
 
 
 def _brokers_sent(lost: model.LostMessage | model.ExceptionKind) -> str:
     return "(others)" if lost.brokers_sent is None else " ".join(lost.brokers_sent)
-
-
-_OF_LOST = {"brokersSent": _brokers_sent, "text": _first_line}
 
 
 def _tables(report: model.SendReport) -> Iterator[Section]:
@@ -249,9 +253,9 @@ def _tables(report: model.SendReport) -> Iterator[Section]:
         yield _failures(report)
     if report.exceptions:
         keys = "messages exceptionClass=exception responseCode=code:text cause/1 brokersSent:text/3 "
-        columns = columns_of(
-            model.ExceptionKind, keys + "text=text_of_the_first:prose/2", responseCode=_code, **_OF_LOST
-        )
+        keys += "text=text_of_the_first:prose/2"
+        texts: dict[str, Any] = {"responseCode": _code, "brokersSent": _brokers_sent, "text": _first_line}
+        columns = columns_of(model.ExceptionKind, keys, **texts)
         yield section_of("exceptions", "exceptions of lost messages", columns, report.exceptions, heads=1)
     if report.trials:
         yield from _trials(report.trials)
@@ -323,15 +327,7 @@ def _totals(totals: model.SendTotals) -> Section:
         "last message done after": totals.lasted_ms,
     }
     rows: dict[str, Cell] = {
-        "messages": totals.messages,
-        "stored": totals.stored,
-        "stored, not SEND_OK": totals.not_store_ok,
-        "stored more than once": totals.duplicated,
-        "lost": totals.lost,
-        "messages with a retry": totals.retried,
-        "attempts": totals.attempts,
-        "failed attempts": totals.failed_attempts,
-        "retries": totals.retries,
+        **{_TITLES.get(name, name.replace("_", " ")): getattr(totals, name) for name in _TOTALS.split()},
         **{f"lost: {reason}": number for reason, number in totals.lost_by.items()},
         **{title: None if ms is None else duration(ms) for title, ms in times.items()},
     }

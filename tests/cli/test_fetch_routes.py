@@ -77,7 +77,7 @@ def test_snapshots_at_an_interval_are_read_by_commands_and_the_pipeline(tmp_path
     (body,) = split_documents(first.read_bytes(), str(first))
     document = read_document(body, str(first))
     assert document.taken_at is not None
-    assert (document.kind, f"date={document.taken_at.date()}") == ("snapshot", first.parent.name)
+    assert (document.snapshots, f"date={document.taken_at.date()}") == (1, first.parent.name)
 
 
 def test_all_contexts_are_fetched_though_one_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -165,6 +165,7 @@ def test_every_command_and_every_result_has_a_page_that_the_index_leads_to() -> 
         links = re.findall(r"\]\((?!https?:)([^)#]+)[^)]*\)", pages[page])
         left += {posixpath.normpath(posixpath.join(posixpath.dirname(page), link)) for link in links} - found
     assert found == pages.keys()
+    assert "| `ownersObserved` | array<string> |" in pages["reference/tables.md"]
 
 
 def test_the_contents_have_the_folder_of_results_at_the_end() -> None:

@@ -26,9 +26,6 @@ class Running(NothingToAsk):
     def __init__(self) -> None:
         self.left = [reader(file) for file in FILES]
 
-    def open(self) -> NothingToAsk:
-        return self
-
     def fetch(self, wanted: Wanted, progress: Progress = no_progress) -> ClusterSnapshot:
         return self.left.pop(0).fetch(wanted, progress)
 

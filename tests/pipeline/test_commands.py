@@ -8,7 +8,6 @@ import duckdb
 import pytest
 from pyspark.sql import SparkSession
 
-from rmqlb.pipeline.tables import TABLES, documentation, name
 from tests.cli.run import run
 from tests.support.mismatches import every_case
 
@@ -76,9 +75,3 @@ def test_what_is_refused_before_java_starts(line: str, code: int, said: str, tmp
     command = [sys.executable, "-m", "rmqlb", "pipeline", *line.split()]
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environ, check=False)
     assert (done.returncode, said in done.stderr) == (code, True), done.stderr
-
-
-def test_the_tables_are_documented() -> None:
-    text = documentation()
-    assert all(f"## {name(table)}" in text for table in TABLES)
-    assert "| `ownersObserved` | array<string> |" in text

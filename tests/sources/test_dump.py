@@ -164,9 +164,9 @@ def test_a_document_that_does_not_name_its_group_needs_to_be_told(document: byte
 
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress])
-def test_a_dash_reads_stdin(pack: Callable[[bytes], bytes]) -> None:
-    source = DumpSource("-", stdin=io.BytesIO(pack(dashboard_body("route-Skewed"))))
-    snapshot = source.fetch(SKEWED)
+def test_a_dash_reads_stdin(pack: Callable[[bytes], bytes], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(pack(dashboard_body("route-Skewed")))))
+    snapshot = read("-", SKEWED)
     assert (snapshot.endpoint, snapshot.routes["Skewed"].seen.where) == ("stdin", "stdin")
     assert brokers(snapshot, "Skewed") == {"broker-a": 6, "broker-b": 3}
 

@@ -1,5 +1,4 @@
 import gzip
-import io
 import itertools
 import json
 import re
@@ -18,9 +17,8 @@ from hypothesis import strategies as st
 from rmqlb.cli.settings import check_value
 from rmqlb.engine.allocate.rules import NAMES
 from rmqlb.errors import DataError, DocumentError, RmqlbError
-from rmqlb.model.snapshot import Wanted
 from rmqlb.remoting.header import decode_json_header
-from rmqlb.sources.dump import DumpSource, merge, read_document, split_documents
+from rmqlb.sources.dump import merge, read_document, split_documents
 from rmqlb.sources.formats import yaml_text
 from rmqlb.sources.formats.documents import decode, parse_route
 from rmqlb.sources.formats.limits import MAX_DEPTH, collect, inflate
@@ -104,9 +102,8 @@ def pieces(topic: str, broker: str) -> bytes:
 
 def test_pieces_are_merged_the_later_over_the_earlier_and_have_no_time() -> None:
     read = [read_document(pieces(*each), "x") for each in (("T", "a"), ("U", "a"), ("T", "b"))]
-    assert {document.kind for document in read} == {"pieces"}
     whole = merge(read, "a folder")
-    assert (whole.kind, whole.taken_at, whole.snapshot.endpoint) == ("pieces", None, "a folder")
+    assert (whole.snapshots, whole.taken_at, whole.snapshot.endpoint) == (0, None, "a folder")
     brokers = {topic: [q.broker_name for q in s.route.queue_datas] for topic, s in whole.snapshot.routes.items()}
     assert brokers == {"T": ["b"], "U": ["a"]}
 
@@ -432,7 +429,7 @@ READERS_OF: dict[str, tuple[str, Callable[[str, str], object]]] = {
     "YAML": ("FILE", read_yaml),
     "JSON": ("FILE", read_loose),
     "route": ("route of T", lambda text, _: parse_route(text, "T")),
-    "file": ("stdin", lambda text, _: DumpSource("-", stdin=io.BytesIO(text.encode())).fetch(Wanted())),
+    "file": ("stdin", lambda text, _: read_document(text.encode(), "stdin")),
     "header": ("", lambda text, _: decode_json_header(text.encode(), None)),
 }
 """Where an error begins, and what reads a text, which is also at a path."""

@@ -1,4 +1,3 @@
-import io
 import json
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,7 +15,7 @@ from rmqlb.model.group import ConsumerGroup, QueueState, Seen
 from rmqlb.model.process_queue import ConsumerEvidence, ConsumeStatus, ProcessQueue, PullLimits
 from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting, Unread, Wanted
 from rmqlb.remoting.frame import FrameDecoder
-from rmqlb.sources.dump import DumpSource
+from rmqlb.sources.dump import read_document
 from rmqlb.sources.formats import documents as docs
 from rmqlb.sources.formats.snapshot_file import to_document
 from rmqlb.views.formats.machine import as_json, as_yaml, envelope
@@ -78,7 +77,7 @@ def whole(snapshot: ClusterSnapshot) -> dict[str, Any]:
 
 
 def read(text: str, wanted: Wanted = ALL) -> ClusterSnapshot:
-    snapshot = DumpSource("-", stdin=io.BytesIO(text.encode())).fetch(wanted)
+    snapshot = read_document(text.encode(), "stdin", wanted).snapshot
     return ClusterSnapshot(
         snapshot.kind, "snapshot", snapshot.taken_at, snapshot.routes, snapshot.groups, snapshot.unread
     )

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import get_type_hints
 
 from rmqlb.cli.results import RESULTS
-from rmqlb.pipeline.tables import documentation
+from rmqlb.pipeline.tables import TABLES, Row, columns, name
 from rmqlb.views.envelope import PrintedResult
 from rmqlb.views.explanations import Explanation, explanations
 from rmqlb.views.json_schema import json_schema, keys_report, meaning
@@ -123,6 +124,14 @@ def _tables() -> str:
         "",
         "Parquet in `TABLE/date=YYYY-MM-DD/`, a folder for each night. A night is complete once `_nights/date=…/`",
         "is there. Columns are named as in rmqlb's JSON; null means unknown or not applicable.",
-        "",
     )
-    return "\n".join(head) + documentation()
+    return "\n".join((*head, *(line for table in TABLES for line in _table(table))))
+
+
+def _table(table: type[Row]) -> Iterator[str]:
+    hints = get_type_hints(table, include_extras=True)
+    yield from (f"## {name(table)}", "", (table.__doc__ or "").strip(), "")
+    yield from ("| column | type | meaning |", "|---|---|---|")
+    for field, column in zip(table.__struct_fields__, table.__struct_encode_fields__, strict=True):
+        yield f"| `{column}` | {columns(table)[column].replace('`', '')} | {hints[field].__metadata__[0]} |"
+    yield ""

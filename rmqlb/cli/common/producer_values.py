@@ -107,9 +107,8 @@ def response_code(text: str, option: str) -> tuple[str, int] | None:
     """Name and number of a broker's response code, given by either; None if unknown (raises UsageError)."""
     name = text.upper()
     if text.isdecimal() and len(text) < 9:
-        known = {code.value: code.name for code in ResponseCode}
-        name = known.get(int(text), text)
         number = int(text)
+        name = next((code.name for code in ResponseCode if code.value == number), text)
     elif name in ResponseCode.__members__:
         number = ResponseCode[name].value
     else:
@@ -134,30 +133,24 @@ def round_trips(
     texts: Sequence[str], brokers: Sequence[str], topic: str, max_bytes: int
 ) -> tuple[Mapping[str, Latency], Latency | None]:
     """`--round-trip [BROKER=]SPEC`: of single brokers, and of all others."""
-    single: dict[str, Latency] = {}
-    others: Latency | None = None
+    found: dict[str | None, Latency] = {}
     typed, about = list[str](), list[str | None]()
     for text in texts:
         option = f"--round-trip {text}"
         name, equals, spec = text.rpartition("=")
-        by_broker = _latency(spec, option, max_bytes)
-        own = [name] if equals else list(by_broker)
-        about += own
-        typed += [text] * len(own)
-        if not equals:
-            others = by_broker.pop(None, others)
-            single |= {broker: latency for broker, latency in by_broker.items() if broker is not None}
-            for unknown in single.keys() - set(brokers):
-                hint = suggestion("brokers", unknown, brokers)
-                raise DataError(f"{option}: topic {topic} has no broker {unknown}", hint=hint)
-            continue
-        for broker in _matching(name, brokers, topic, option):
-            latency = by_broker.get(broker, by_broker.get(None))
-            if latency is None:
+        own = _latency(spec, option, max_bytes)
+        about += [name] if equals else own
+        typed += [text] * (len(about) - len(typed))
+        matching = _matching(name, brokers, topic, option) if equals else own
+        for broker in matching:
+            if broker is not None and broker not in brokers:
+                hint = suggestion("brokers", broker, brokers)
+                raise DataError(f"{option}: topic {topic} has no broker {broker}", hint=hint)
+            if broker not in own and None not in own:
                 raise DataError(f"{option}: the file has no row of {broker}")
-            single[broker] = latency
+        found |= {broker: own[broker if broker in own else None] for broker in matching}
     must_differ(typed, about, "--round-trip")
-    return single, others
+    return {broker: latency for broker, latency in found.items() if broker is not None}, found.get(None)
 
 
 def _latency(spec: str, option: str, max_bytes: int) -> dict[str | None, Latency]:
@@ -286,13 +279,9 @@ def _typed(text: str, key_type: str, where: str) -> str | int:
     if key_type == "string":
         return text
     bits = 31 if key_type == "int" else 63
-    try:
-        value = int(text) if len(text) < 30 and "_" not in text else None
-    except ValueError:
-        value = None
-    if value is None or not -(2**bits) <= value < 2**bits:
+    if not re.fullmatch(r"\s*[+-]?\d{1,28}\s*", text) or not -(2**bits) <= int(text) < 2**bits:
         raise DataError(f"{where}: {text[:40]!r} is not a Java {key_type}")
-    return value
+    return int(text)
 
 
 def _spread(

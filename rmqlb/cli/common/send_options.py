@@ -1,20 +1,8 @@
-"""Options of `simulate-send`; one that sets a field of the scenario takes its help from there."""
-
-from typing import get_type_hints
-
 from rmqlb.cli.common.declare import Panel, Text, Texts, own, written
 from rmqlb.cli.common.set_option import SettingsOptions, setting
 from rmqlb.model.limits import MOST_RETRIES, MOST_THREADS
-from rmqlb.model.send_scenario import SendScenario
 
 _failures, _load, _producer = map(Panel, ("Failures", "Load", "Producer"))
-_HINTS = get_type_hints(SendScenario, include_extras=True)
-
-
-def _help(field: str) -> str:
-    text: str = next(each for each in _HINTS[field].__metadata__ if isinstance(each, str))
-    start = text[0] if text.partition(" ")[0] != text.partition(" ")[0].lower() else text[0].upper()
-    return f"{start}{text[1:]}."
 
 
 class SendOptions(SettingsOptions):
@@ -26,15 +14,15 @@ class SendOptions(SettingsOptions):
         "and sigma, or FILE.csv.",
     )
     messages: Text = _load("N", "Number of messages to send; default: as many as fit --for, or 1000.")
-    rate: Text = _load("R", _help("rate"))
+    rate: Text = _load("R", "Messages per second over all threads; default: threads send back to back.")
     for_: Text = _load(
         "TIME",
         "Duration of the simulation. No message starts later. With --fail and without --messages, it lasts until route "
         "polls have shown the producer each failure and its end, at 10 messages per second if --rate is missing.",
     )
     keys: Text = _load("FILE|-", "Message keys, one per line. Used by --selector hash and FILE.py:NAME.", stdin="-")
-    mode: str = _producer("sync|async|oneway", _help("mode"), "sync")
-    latency_fault: str = _producer("on|off", _help("latency_fault"), "off")
+    mode: str = _producer("sync|async|oneway", "Send mode: sync, async or oneway.", "sync")
+    latency_fault: str = _producer("on|off", "Skip brokers that fail or answer slowly (sendLatencyFaultEnable).", "off")
     sdk: Texts = _producer(
         "SDK[@VERSION]",
         "Client library of the producers, such as java@4.9.7. Others are go or go-grpc@5.1.4; several are compared; "

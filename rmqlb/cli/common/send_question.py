@@ -15,7 +15,7 @@ from rmqlb.cli.common.terminal import Terminal
 from rmqlb.engine.conditions import Condition
 from rmqlb.engine.send.findings import assumed_findings, try_on
 from rmqlb.engine.send.producer import no_queues
-from rmqlb.engine.send.profile import PROFILES, sdk, simulated
+from rmqlb.engine.send.profile import PROFILES, profile_of, sdk, simulated
 from rmqlb.engine.send.scenarios import TEMPLATE, long_enough, new_topic_route
 from rmqlb.engine.send.simulate import check, check_brokers, rules, simulate_send
 from rmqlb.engine.send.trials import simulate_trials
@@ -179,9 +179,7 @@ def answer(question: Question, terminal: Terminal, conditions: Sequence[Conditio
     """Simulate, and show the report; as JSON lines every attempt when it ends, with --trace every lost message too."""
     scenario, options, route = question.scenario, question.options, question.route
     streams = terminal.format == "jsonl"
-    compared = _compared(question, streams=streams, trace=trace)
-    profiles, left_out = PROFILES if "clients" in compared else (), list[Finding]()
-    versions = [replace(scenario, client_version=".".join(map(str, each.since))) for each in profiles]
+    compared, left_out = _compared(question, streams=streams, trace=trace), list[Finding]()
 
     def write(row: Struct) -> None:
         terminal.write(json_line(row))
@@ -198,9 +196,9 @@ def answer(question: Question, terminal: Terminal, conditions: Sequence[Conditio
             progress=lambda sent: progress("messages", sent, max(total, sent) if total else 0),
         )
 
-        def simulated(what: str, scenarios: Sequence[SendScenario]) -> Iterator[OtherProducer]:
-            for done, other in enumerate(scenarios):
-                progress(what, done, len(scenarios))
+        def others(what: str) -> Iterator[OtherProducer]:
+            for done, other in enumerate(compared[what]):
+                progress(what, done, len(compared[what]))
                 try:
                     yield simulate_send(route, other, trace=False).in_short
                 except (DataError, UsageError) as unknown:
@@ -209,12 +207,8 @@ def answer(question: Question, terminal: Terminal, conditions: Sequence[Conditio
                     text = f"{other.sdk} is left out: {unknown.problem}"
                     left_out.append(Finding("sdk-not-simulated", text, severity=INFO))
 
-        if "latency-fault" in compared:
-            (other,) = simulated("latency fault", [replace(scenario, latency_fault=not scenario.latency_fault)])
-            both = sorted((report.in_short, other), key=lambda each: each.latency_fault)
-            report = replace(report, comparison=tuple(both))
-        clients = tuple(simulated("client versions", versions))
-        report = replace(report, clients=clients, sdks=tuple(simulated("SDKs", _of_each_sdk(question, compared))))
+        comparison, clients, sdks = (tuple(others(what)) for what in ("latency fault", "client versions", "SDKs"))
+        report = replace(report, comparison=comparison, clients=clients, sdks=sdks)
         trials = None
         if question.trials is not None:
             most = question.trials
@@ -228,17 +222,17 @@ def answer(question: Question, terminal: Terminal, conditions: Sequence[Conditio
     tried = _tried(conditions, report, trials)
     if not streams:
         report = replace(report, keys=question.keys, conditions=tuple(tried))
-        isolates = [rules(other).duration(0, isolation=True) for other in versions]
-        stretches = list(zip([profile.versions for profile in profiles], isolates, strict=True))
+        profiles = [(profile_of(other.client_version), rules(other)) for other in compared["client versions"]]
+        stretches = [(profile.versions, own.duration(0, isolation=True)) for profile, own in profiles]
         terminal.show(send_report(report, clients=stretches, trace=trace), question.snapshot, findings)
     judge(tried, terminal)
 
 
-def _compared(question: Question, *, streams: bool, trace: bool) -> tuple[str, ...]:
-    """Read which comparisons to show (raises UsageError for one that does not fit)."""
-    options, scenario = question.options, question.scenario
+def _compared(question: Question, *, streams: bool, trace: bool) -> dict[str, list[SendScenario]]:
+    """The scenarios to compare (raises UsageError for a comparison that does not fit)."""
+    options, scenario, several = question.options, question.scenario, len(question.sdks) > 1
     compared = tuple(amounts.one_of(text, "--compare", _COMPARED) for text in options.compare or ())
-    if streams and (compared or len(question.sdks) > 1 or options.trials):
+    if streams and (compared or several or options.trials):
         hint = "use -o json for comparisons and trials"
         raise UsageError("-o jsonl streams the attempts of one simulation", hint=hint)
     of_java = next((each for each in compared if each != "sdks"), None)
@@ -248,18 +242,15 @@ def _compared(question: Question, *, streams: bool, trace: bool) -> tuple[str, .
     if not streams and trace and (scenario.messages or 0) * (1 + scenario.retries) > _MOST_KEPT:
         hint = "stream them with -o jsonl"
         raise UsageError(f"--trace of {scenario.messages} messages would keep millions of attempts", hint=hint)
-    return compared
-
-
-def _of_each_sdk(question: Question, compared: Sequence[str]) -> list[SendScenario]:
-    """The scenario with a producer of each SDK, with its own retries and first poll; none unless they are compared."""
-    several = len(question.sdks) > 1
-    if not several and "sdks" not in compared:
-        return []
-    client = NEWEST if several else question.scenario.client_version
-    names = question.sdks if several else simulated()
-    scenarios = [_as_sdk(question.scenario, named, question.options, client) for named in names]
-    return [each if each.sdk == JAVA else replace(each, latency_fault=False, detector=False) for each in scenarios]
+    client = NEWEST if several else scenario.client_version
+    names = question.sdks if several else simulated() if "sdks" in compared else ()
+    sdks = [_as_sdk(scenario, named, options, client) for named in names]  # with its own retries and first poll
+    versions = [".".join(map(str, each.since)) for each in PROFILES if "clients" in compared]
+    return {
+        "latency fault": [replace(scenario, latency_fault=on) for on in (False, True) if "latency-fault" in compared],
+        "client versions": [replace(scenario, client_version=version) for version in versions],
+        "SDKs": [each if each.sdk == JAVA else replace(each, latency_fault=False, detector=False) for each in sdks],
+    }
 
 
 def _tried(

@@ -20,7 +20,7 @@ from rmqlb.engine.send.fault import TopicPublishInfo
 from rmqlb.engine.send.profile import ClientProfile
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.route import PERM_WRITE, TopicRouteData
-from rmqlb.model.send_scenario import Failure, Moment, Reaction, SendScenario
+from rmqlb.model.send_scenario import Failure, Moment, SendScenario
 
 NEVER = 1 << 128
 """After every tick; rates that are odd fractions make ticks very short."""
@@ -59,9 +59,8 @@ class Cluster:
         self._by_message: list[tuple[int, int, _Action]] = []  # (message number, failure's index, action)
         self._polls: set[int] = set()
         self.courses = [FailureCourse(failure) for failure in scenario.failures]
-        self.reactions: dict[str, tuple[int, Reaction]] = {}  # failing broker → its failure's index and reaction
+        self.failing: dict[str, FailureCourse] = {}  # by broker name, without those that are read-only
         self.version = 0  # counts the client's route changes
-        self.changes = 0  # counts everything that happened
         self.queue_counts = {d.broker_name: max(d.write_queue_nums, d.read_queue_nums) for d in route.queue_datas}
         self.keeps_list = False  # the client never requests the route again
         self.unlisted: frozenset[str] = frozenset()  # brokers that the client's list lost
@@ -95,7 +94,6 @@ class Cluster:
             self._by_message.append((moment.message or 1, index, action))
 
     def _happen(self, at: int, index: int, action: _Action) -> None:
-        self.changes += 1
         if action == "poll":
             self._polls.discard(at)
             self.refresh()
@@ -111,9 +109,8 @@ class Cluster:
         elif action == "end":
             course.ended = at if course.lasts else None
             course.over, course.dropped = True, False
-        lasting = ((place, each.failure) for place, each in enumerate(self.courses) if each.lasts)
-        failing = ((place, failure) for place, failure in lasting if failure.reaction.kind != "read-only")
-        self.reactions = {failure.broker_name: (place, failure.reaction) for place, failure in failing}
+        failing = (each for each in self.courses if each.lasts and each.failure.reaction.kind != "read-only")
+        self.failing = {each.failure.broker_name: each for each in failing}
         if self._left_out() != (self.gone, self._unwritable):
             poll = poll_after(at, self._first_poll, self._poll)
             if poll not in self._polls:
@@ -133,7 +130,6 @@ class Cluster:
         if left_out != (self.gone, self._unwritable) and has_broker:
             self._take(left_out)
             self.version += 1
-            self.changes += 1
 
     def _take(self, left_out: tuple[frozenset[str], frozenset[str]]) -> None:
         gone, unwritable = self.gone, self._unwritable = left_out
@@ -219,7 +215,7 @@ class Message(Struct, eq=False):
     queue: MessageQueue = MessageQueue("", "", -1)
     outcome: Outcome = SEND_OK  # in which the attempt ends
     started: int = 0  # tick of the attempt's begin
-    failure: int | None = None  # index of the failure that the attempt meets
+    failing: FailureCourse | None = None  # the failure that the attempt meets
     budget: int = 0  # ms that an ASYNC attempt has
     phase: int = 0  # ticks from a full millisecond to the message's begin, drawn after a time-out
     sent: list[str] = []  # brokers of the attempts

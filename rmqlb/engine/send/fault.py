@@ -36,8 +36,6 @@ class TopicPublishInfo:
         random: gives the next `Random.nextInt(2^31 − 1)`, for clients that reset the index; default: Python's.
     """
 
-    __slots__ = ("queues", "random", "send_which_queue", "write_queue_nums")
-
     def __init__(
         self,
         queues: Iterable[MessageQueue],

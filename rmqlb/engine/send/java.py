@@ -37,8 +37,6 @@ def remainder(value: int, divisor: int) -> int:
 class JavaRandom:
     """`java.util.Random`; 48 bits of the seed count."""
 
-    __slots__ = ("_state",)
-
     def __init__(self, seed: int) -> None:
         require(seed, int, "seed")
         self._state = (seed ^ _MULTIPLIER) & _BITS

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, assert_never
 
+from msgspec.structs import replace
+
 from rmqlb.engine.arguments import SELECTOR, as_function, kind_of, quietly, shortened, thrown
 from rmqlb.engine.kernel import stream_key
 from rmqlb.engine.send.cluster import NO_ROUTE, SEND_OK, Message, Outcome, Thread, broken
@@ -64,7 +66,7 @@ class JavaProducer(Producer):
         for name, item in self.strategy.items.items() if self._detects else ():
             item.reachable = item.reachable or not is_silent(self.reaction_of(name))
 
-    def answer(self, reaction: Reaction | None) -> Outcome:
+    def answer(self, message: Message, reaction: Reaction | None) -> Outcome:  # noqa: ARG002 - for ASYNC
         if reaction is None or reaction.kind == "slow":
             return SEND_OK
         if reaction.kind == "status":
@@ -203,17 +205,11 @@ class SyncProducer(JavaProducer):
             return self.no_address, self.empty
         if budget == 0:
             return self.timeout, self.empty
-        if reaction is not None and reaction.kind == "refused":
-            return self.refused, self.answer_time(message, reaction)
-        ticks = budget * self.per_ms
-        if reaction is None or reaction.kind != "timeout":
-            took = self.answer_time(message, reaction)
-            if took <= ticks:
-                return self.answer(reaction), took
+        outcome, took = self.ends(message, reaction, budget * self.per_ms)
         # Later attempts begin a known time after the first, and a cap ends it before the deadline comes near.
-        if message.attempt == 1 and not capped:
+        if outcome is self.timeout and message.attempt == 1 and not capped:
             message.phase = self.below(self.per_ms, message.thread)
-        return self.timeout, ticks + self.overshoot
+        return outcome, took
 
 
 class AsyncProducer(JavaProducer):
@@ -232,6 +228,7 @@ class AsyncProducer(JavaProducer):
         # objects from a broker's answer of the same name.
         self.refused = broken(CONNECT, reachable=not self.profile.async_connects_first)
         self.timeout = broken(TIMED_OUT, reachable=True)
+        self.overshoot = 0
 
     def send(self, thread: Thread) -> Steps:
         message = self.begin(thread)
@@ -255,7 +252,10 @@ class AsyncProducer(JavaProducer):
         message.budget, was_sending = self.scenario.timeout_ms, False
         while True:
             reaction = self.start(message, queue)
-            outcome, took = (_LATE, 0) if message.budget < 0 else self._ends(message, reaction)
+            # An answer counts until the table is scanned.
+            scan = _SCAN_MS * self.per_ms
+            given_up = -(-(self.now + message.budget * self.per_ms + scan) // scan) * scan - self.now
+            outcome, took = (_LATE, 0) if message.budget < 0 else self.ends(message, reaction, given_up)
             self.under_way(message, outcome)
             if was_sending and not self._is_sending(message) and not self.profile.async_raises:
                 self._hand_over(message)
@@ -270,25 +270,11 @@ class AsyncProducer(JavaProducer):
         if was_sending and not self.profile.async_raises:
             self._hand_over(message)
 
-    def _ends(self, message: Message, reaction: Reaction | None) -> tuple[Outcome, int]:
-        """The request's outcome, and after how long; an answer counts until the table is scanned."""
-        if reaction is not None and reaction.kind == "refused":
-            return self.refused, self.answer_time(message, reaction)
-        scan, now = _SCAN_MS * self.per_ms, self.now
-        given_up = -(-(now + message.budget * self.per_ms + scan) // scan) * scan - now
-        if reaction is not None and reaction.kind == "timeout":
-            return self.timeout, given_up
-        took = self.answer_time(message, reaction)
-        if took > given_up:
-            return self.timeout, given_up
+    def answer(self, message: Message, reaction: Reaction | None) -> Outcome:
         if message.queue.queue_id >= self.cluster.queue_counts.get(message.queue.broker_name, 0):
-            return _ILLEGAL_QUEUE, took
-        outcome = self.answer(reaction)
-        if outcome.fate == "remoting":
-            outcome = broken(outcome.name, reachable=True)
-        elif outcome.fate == "code":
-            outcome = Outcome(outcome.name, "code", isolation=True, code=outcome.code)
-        return outcome, took
+            return _ILLEGAL_QUEUE
+        outcome = super().answer(message, reaction)
+        return outcome if outcome.reachable else replace(outcome, reachable=True)
 
     def _learn(self, message: Message, took: int) -> None:
         outcome, name, profile = message.outcome, message.queue.broker_name, self.profile
@@ -375,7 +361,7 @@ class SelectorProducer(JavaProducer):
             return self.refused, took
         if took > ticks or (reaction is not None and reaction.kind == "timeout"):
             return self.timeout, ticks + self.overshoot
-        return self.answer(reaction), took
+        return self.answer(message, reaction), took
 
 
 class SelectorError(Exception):

@@ -61,6 +61,10 @@ class Producer(ABC):
         for thread in self.threads:
             self._await_message(thread)
 
+    refused: Outcome  # of an attempt whose connection a broker refuses
+    timeout: Outcome
+    overshoot = 0  # ticks of a timed-out attempt beyond its limit
+
     @abstractmethod
     def send(self, thread: Thread) -> Steps:
         """Send the thread's next message, or hand it over."""
@@ -123,8 +127,8 @@ class Producer(ABC):
         return (self.draw(thread) >> 32) * number >> 32
 
     def reaction_of(self, broker_name: str) -> Reaction | None:
-        found = self.cluster.reactions.get(broker_name)
-        return None if found is None else found[1]
+        found = self.cluster.failing.get(broker_name)
+        return None if found is None else found.failure.reaction
 
     def adopt_route(self, thread: Thread) -> None:
         cluster, start = self.cluster, self.scenario.start_at
@@ -172,8 +176,8 @@ class Producer(ABC):
         message.queue, message.started = queue, self.now
         message.sent.append(queue.broker_name)
         self.recorder.attempt(message)
-        message.failure, reaction = self.cluster.reactions.get(queue.broker_name, (None, None))
-        return reaction
+        message.failing = self.cluster.failing.get(queue.broker_name)
+        return self.reaction_of(queue.broker_name)
 
     def attempt(self, message: Message, outcome: Outcome, took: int) -> Steps:
         self.under_way(message, outcome)
@@ -184,6 +188,20 @@ class Producer(ABC):
         message.outcome = outcome
         if not outcome.failed:
             self.recorder.will_succeed(message)
+
+    @abstractmethod
+    def answer(self, message: Message, reaction: Reaction | None) -> Outcome:
+        """The outcome of an attempt that the broker answers in time."""
+
+    def ends(self, message: Message, reaction: Reaction | None, limit: int) -> tuple[Outcome, int]:
+        """The attempt's outcome, and after how many ticks; without an answer it ends at its limit."""
+        if reaction is not None and reaction.kind == "refused":
+            return self.refused, self.answer_time(message, reaction)
+        if reaction is None or reaction.kind != "timeout":
+            took = self.answer_time(message, reaction)
+            if took <= limit:
+                return self.answer(message, reaction), took
+        return self.timeout, limit + self.overshoot
 
     def answer_time(self, message: Message, reaction: Reaction | None) -> int:
         """Ticks until the broker answers, or refuses; a constant latency needs no random number."""

@@ -327,8 +327,6 @@ class GoRoundRobin:
         UsageError: `queues` are no queues, or `start` does not fit 32 bits.
     """
 
-    __slots__ = ("_queues", "counter")
-
     def __init__(self, queues: Sequence[MessageQueue], start: int = 0) -> None:
         self._queues = items(queues, MessageQueue, "queues", MOST_QUEUES)
         require(start, Annotated[int, Meta(ge=0, le=2**32 - 1)], "start")
@@ -357,8 +355,6 @@ def go_round_robin(queues: Sequence[MessageQueue], start: int = 0) -> GoRoundRob
 
 class CppRoundRobin:
     """`TopicPublishInfo.selectOneMessageQueue` of rocketmq-client-cpp 2.2.0; its active list is left out."""
-
-    __slots__ = ("_queues", "counter")
 
     def __init__(self, queues: Sequence[MessageQueue], start: int = 0) -> None:
         self._queues, self.counter = list(queues), start
@@ -411,8 +407,6 @@ class PublishingLoadBalancer:
     java-grpc ['b0']
     go-grpc@5.1.4 ['b0']
     """
-
-    __slots__ = ("_profile", "_queues", "counter")
 
     def __init__(self, queues: Sequence[MessageQueue], sdk: str = "java-grpc", start: int = 0) -> None:
         listed = items(queues, MessageQueue, "queues", MOST_QUEUES)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from itertools import pairwise
+from typing import Any, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -16,9 +17,10 @@ from rmqlb.model.message_queue import MessageQueue, queue_order, sort_key
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.send_scenario import SendScenario
 
+Place = TypeVar("Place", MessageQueue, str)
 MOST_KINDS = 100
 _MOST_SLICES = 120
-_COUNTED = ("messages", "stored", "not_store_ok", "duplicated", "lost", "retried", "attempts", "retries")
+_COUNTED = ("messages", "stored", "not_store_ok", "duplicated", "lost", "retried", "retries")
 _TIMES = ("began", "ended", "first_failed", "last_failed", "isolated", "used_again")
 
 
@@ -26,7 +28,7 @@ class _Mark(Struct):
     at: int  # tick
     attempts: Counter[str]
     failed: Counter[str]
-    isolated: dict[str, int]
+    isolated: Counter[str]
     lost: int
 
 
@@ -51,19 +53,18 @@ class Recorder:
         names = [data.broker_name for data in route.queue_datas] + [queue.broker_name for queue in cluster.queues]
         self.counts = {figure: Counter[MessageQueue]() for figure in ("picks", "attempts", "failed", "stored")}
         self.messages = self.stored = self.not_store_ok = self.duplicated = self.lost = 0
-        self.attempts = self.failed = self.retries = self.retried = 0
-        self.failing = self.longest = self.last_done = 0
+        self.retries = self.retried = self.failing = self.longest = self.last_done = 0
         self.lost_by: Counter[str] = Counter()
         self._exceptions: dict[tuple[object, ...], result.ExceptionKind] = {}
         self._priorities = scenario.priorities
         self._write_queues = {data.broker_name: data.write_queue_nums for data in route.queue_datas}
         self.isolations: Counter[str] = Counter()
-        self.isolated = dict.fromkeys((name for name in names if name not in scenario.exclude), 0)  # broker → ticks
+        self.isolated = Counter({name: 0 for name in names if name not in scenario.exclude})  # broker → ticks
         self._isolated_until = dict.fromkeys(self.isolated, 0)
         self._isolated_counted = 0  # the tick up to which `isolated` is counted
         self._unlisted: frozenset[str] = frozenset()
         self.selector_threw = ""  # the first exception of the user's selector
-        self._cluster, self._changes = cluster, -1
+        self._cluster = cluster
         self._unused: dict[str, list[FailureCourse]] = {}  # broker → its failures that ended, until it is used again
         self._per_ms = 1000 * per_us
         self._width = max(_slice_width_us(scenario) * per_us, 1)
@@ -71,9 +72,7 @@ class Recorder:
 
     def note_changes(self, now: int) -> None:
         cluster = self._cluster
-        if cluster.changes == self._changes:
-            return
-        self._changes, self._unused = cluster.changes, {}
+        self._unused = {}
         self.count_isolation(now)
         self._unlisted = cluster.unlisted
         for course in cluster.courses:
@@ -88,7 +87,6 @@ class Recorder:
 
     def attempt(self, message: Message) -> None:
         self.counts["attempts"][message.queue] += 1
-        self.attempts += 1
         if message.attempt > 1:
             self.retries += 1
             self.retried += message.attempt == 2
@@ -102,10 +100,8 @@ class Recorder:
         queue = message.queue if failed else self._stored_in(message)
         self.counts["failed" if failed else "stored"][queue] += 1
         if failed:
-            self.failed += 1
             self.failing += took
-            if message.failure is not None:
-                course = self._cluster.courses[message.failure]
+            if (course := message.failing) is not None:
                 course.failed += 1
                 course.first_failed = message.started if course.first_failed is None else course.first_failed
                 course.last_failed = max(course.last_failed or 0, message.started)
@@ -166,7 +162,7 @@ class Recorder:
         for name, until in self._isolated_until.items():
             end = now if name in self._unlisted else min(until, now)
             if end > since:
-                self.isolated[name] = self.isolated.get(name, 0) + end - since
+                self.isolated[name] += end - since
         self._isolated_counted = now
 
     def end_slice(self, now: int) -> None:
@@ -191,57 +187,50 @@ class Recorder:
         marks = [mark for mark in self._marks if mark.at < end] or self._marks[:1]
         marks.append(self._mark(max(end, marks[-1].at)))
         names = sorted({*self.isolated, *marks[-1].attempts}, key=sort_key)
-
-        def at_broker(name: str, since: _Mark, until: _Mark) -> result.BrokerSlice:
-            isolated = until.isolated.get(name, 0) - since.isolated.get(name, 0)
-            attempts, failed = until.attempts[name] - since.attempts[name], until.failed[name] - since.failed[name]
-            return result.BrokerSlice(name, attempts, failed, isolated / self._per_ms)
-
-        def between(since: _Mark, until: _Mark) -> result.Slice:
-            brokers = tuple(at_broker(name, since, until) for name in names)
-            return result.Slice(since.at / self._per_ms, until.at / self._per_ms, until.lost - since.lost, brokers)
-
-        return tuple(between(since, until) for since, until in pairwise(marks) if until.at > since.at)
+        found = list[result.Slice]()
+        for since, until in pairwise(marks):
+            brokers = tuple(
+                result.BrokerSlice(
+                    *(name, until.attempts[name] - since.attempts[name], until.failed[name] - since.failed[name]),
+                    (until.isolated[name] - since.isolated[name]) / self._per_ms,
+                )
+                for name in names
+            )
+            times = since.at / self._per_ms, until.at / self._per_ms
+            found += [result.Slice(*times, until.lost - since.lost, brokers)] if until.at > since.at else []
+        return tuple(found)
 
     def queue_tallies(self, publish_queues: Iterable[MessageQueue]) -> tuple[result.QueueTally, ...]:
         used = {*self.counts["picks"], *self.counts["stored"]}
         queues = dict.fromkeys((*publish_queues, *sorted(used, key=queue_order)))
-        whole = self.counts["stored"].total()
-        return tuple(
-            result.QueueTally(
-                queue.broker_name,
-                queue.queue_id,
-                **{figure: found[queue] for figure, found in self.counts.items()},
-                share=self.counts["stored"][queue] / whole if whole else None,
-            )
-            for queue in queues
-        )
+        figures = _figures(self.counts)
+        return tuple(result.QueueTally(queue.broker_name, queue.queue_id, **figures(queue)) for queue in queues)
 
     def broker_tallies(self, publish_queues: Iterable[MessageQueue]) -> tuple[result.BrokerTally, ...]:
         listed = Counter(queue.broker_name for queue in publish_queues)
-        counts = {figure: self.by_broker(figure) for figure in self.counts}
-        whole = counts["stored"].total()
+        figures = _figures({figure: self.by_broker(figure) for figure in self.counts})
         return tuple(
             result.BrokerTally(
                 broker_name=name,
                 queues=listed[name],
-                **{figure: found[name] for figure, found in counts.items()},
-                share=counts["stored"][name] / whole if whole else None,
+                **figures(name),
                 isolations=self.isolations[name],
-                isolated_ms=self.isolated.get(name, 0) / self._per_ms,
+                isolated_ms=self.isolated[name] / self._per_ms,
             )
-            for name in sorted({*self.isolated, *counts["picks"]}, key=sort_key)
+            for name in sorted({*self.isolated, *self.by_broker("picks")}, key=sort_key)
         )
 
     def totals(self, failures: Sequence[result.FailureTaken]) -> result.SendTotals:
+        attempts = self.counts["attempts"].total()
         isolated = (each.isolated_after_ms for each in failures)
         used_again = (each.used_again_after_ms for each in failures)
         return result.SendTotals(
             **{name: getattr(self, name) for name in _COUNTED},
-            failed_attempts=self.failed,
+            attempts=attempts,
+            failed_attempts=self.counts["failed"].total(),
             lost_by=dict(sorted(self.lost_by.items())),
             failing_ms=self.failing / self._per_ms,
-            longest_send_ms=self.longest / self._per_ms if self.attempts else None,
+            longest_send_ms=self.longest / self._per_ms if attempts else None,
             lasted_ms=self.last_done / self._per_ms,
             until_isolated_ms=max((ms for ms in isolated if ms is not None), default=None),
             until_used_again_ms=max((ms for ms in used_again if ms is not None), default=None),
@@ -269,6 +258,14 @@ class Recorder:
             used_again_after_ms=_between(times["ended"], times["used_again"]),
             **{f"{name}_ms": ms for name, ms in times.items()},
         )
+
+
+def _figures(counts: Mapping[str, Counter[Place]]) -> Callable[[Place], dict[str, Any]]:
+    whole = counts["stored"].total()
+    return lambda place: {
+        **{figure: found[place] for figure, found in counts.items()},
+        "share": counts["stored"][place] / whole if whole else None,
+    }
 
 
 def _between(since: float | None, then: float | None) -> float | None:

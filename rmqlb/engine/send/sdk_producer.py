@@ -59,8 +59,7 @@ def check_sdk(scenario: SendScenario) -> None:
 
 
 class SdkProducer(Producer):
-    refused: str = "connection refused"  # the outcome that the SDK reports when a broker refuses the connection
-    silent: str  # the outcome that it reports after a time-out
+    refused = broken("connection refused", reachable=True)
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
@@ -111,7 +110,8 @@ class SdkProducer(Producer):
         while pick is not None:
             queue, stores = pick
             reaction = self.start(message, queue)
-            ends = self._ends(message, reaction) if stores else (_FORBIDDEN, self.answer_time(message, None))
+            forbidden = None if stores else (_FORBIDDEN, self.answer_time(message, None))
+            ends = forbidden or self.ends(message, reaction, self.timeout_ms * self.per_ms)
             yield from self.attempt(message, *ends)
             outcome, last = message.outcome, message.attempt >= self.attempts
             if outcome.isolation:
@@ -123,17 +123,7 @@ class SdkProducer(Producer):
             pick = next(picks, None)
         self.finish_stored(message)
 
-    def _ends(self, message: Message, reaction: Reaction | None) -> tuple[Outcome, int]:
-        if reaction is not None and reaction.kind == "refused":
-            return broken(self.refused, reachable=True), self.answer_time(message, reaction)
-        most = self.timeout_ms * self.per_ms
-        if reaction is None or reaction.kind != "timeout":
-            took = self.answer_time(message, reaction)
-            if took <= most:
-                return self._answer(reaction), took
-        return broken(self.silent, reachable=True), most
-
-    def _answer(self, reaction: Reaction | None) -> Outcome:
+    def answer(self, message: Message, reaction: Reaction | None) -> Outcome:  # noqa: ARG002 - for Java
         if reaction is None or reaction.kind == "slow":
             return SEND_OK
         if reaction.kind == "status":
@@ -162,7 +152,7 @@ class SdkProducer(Producer):
 class GoProducer(SdkProducer):
     """`defaultProducer.sendSync` and `sendAsync` of client-go 2.1.2; `sendAsync` makes one attempt."""
 
-    silent = "ErrRequestTimeout"
+    timeout = broken("ErrRequestTimeout", reachable=True)
     _robin: GoRoundRobin
 
     def __init__(self, *arguments: Any) -> None:
@@ -187,7 +177,7 @@ class GoProducer(SdkProducer):
 class CppProducer(SdkProducer):
     """`DefaultMQProducerImpl.sendDefaultImpl` of rocketmq-client-cpp 2.2.0."""
 
-    silent = "no response"
+    timeout = broken("no response", reachable=True)
 
     def take_route(self, thread: Thread, *, is_first: bool) -> None:
         self.listed = self.without_excluded(publish_list(self.cluster.seen, self.sdk))
@@ -210,12 +200,12 @@ class GrpcProducer(SdkProducer):
     broker, since each request makes a new `MessageQueueView`, which begins at random; in cluster mode the next of all.
     """
 
-    silent = "DEADLINE_EXCEEDED"
+    timeout = broken("DEADLINE_EXCEEDED", reachable=True)
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
         self._local = self.scenario.proxy_mode == "local"
-        self.refused = "UNAVAILABLE" if self._local else "INTERNAL_SERVER_ERROR"
+        self.refused = broken("UNAVAILABLE" if self._local else "INTERNAL_SERVER_ERROR", reachable=True)
         self._isolated: set[str] = set()  # broker names
         self._balancers: dict[int, PublishingLoadBalancer] = {}  # by thread; 0 where all share one
         self._proxy_index: int | None = None  # of the round robin of a separate Proxy

@@ -7,7 +7,9 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from functools import cache, partial
+from typing import Any, TypeVar
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from rmqlb.engine.arguments import check_route, require
@@ -27,6 +29,7 @@ from rmqlb.model.snapshot import suggestion
 _FEWEST_RARE, _MOST_RARE = 100, 1000
 _RECEIVES = 100_000  # about how many receives the rare messages of a simulation take when their number is not given
 Progress = Callable[[int], None]
+Shape = TypeVar("Shape", bound=Struct)
 
 
 def readable_queues(route: TopicRouteData) -> list[MessageQueue]:
@@ -219,15 +222,12 @@ def _report(simulation: ReceiveSimulation, *, trace: bool) -> result.ReceiveRepo
             result.Quantile(each, milliseconds(nearest_rank(waits, each))) for each in (_PERCENTS if waits else ())
         ),
         brokers=tuple(
-            result.BrokerReceives(
+            _filled(
+                *(result.BrokerReceives, broker),
                 broker_name=broker.name,
                 queues=len(broker.queues),
-                receives=broker.receives,
                 share=broker.receives / totals.receives if totals.receives else None,
-                empty=broker.empty,
-                failed=broker.failed,
                 messages=len(broker.waits),
-                longest_unpolled_ms=milliseconds(broker.unpolled_us),
                 wait=wait_times(broker.waits),
             )
             for broker in brokers
@@ -243,14 +243,12 @@ def _report(simulation: ReceiveSimulation, *, trace: bool) -> result.ReceiveRepo
 
 def _totals(simulation: ReceiveSimulation) -> result.ReceiveTotals:
     brokers, messages = simulation.brokers, simulation.messages
-    return result.ReceiveTotals(
+    return _filled(
+        *(result.ReceiveTotals, simulation),
         messages=len(messages),
-        further=simulation.further,
         received=sum(len(broker.waits) for broker in brokers),
         acknowledged=sum(message.done is not None for message in messages),
-        dead_lettered=simulation.dead_lettered,
         left=sum(broker.open for broker in brokers),
-        not_stored=simulation.not_stored,
         redelivered=sum(message.deliveries > 1 for message in messages),
         receives=sum(broker.receives for broker in brokers),
         empty_receives=sum(broker.empty for broker in brokers),
@@ -260,14 +258,12 @@ def _totals(simulation: ReceiveSimulation) -> result.ReceiveTotals:
 
 
 def _failure(outage: Outage, simulation: ReceiveSimulation) -> result.FailureReceived:
-    names = "last_failed", "received_again", "longest_wait"
-    return result.FailureReceived(
+    return _filled(
+        *(result.FailureReceived, outage),
         broker_name=outage.failure.broker_name,
         kind=outage.failure.reaction.kind,
         from_ms=milliseconds(outage.begin),
         to_ms=None if outage.end == NEVER else milliseconds(outage.end),
-        failed=outage.failed,
-        **{f"{name}_ms": milliseconds_if_known(getattr(outage, name)) for name in names},
         left=sum(message.outage is outage and message.received is None for message in simulation.messages),
     )
 
@@ -281,17 +277,8 @@ def _crashes(simulation: ReceiveSimulation) -> Iterator[result.CrashReceived]:
 
 
 def _traced(message: Message) -> result.ReceivedMessage:
-    return result.ReceivedMessage(
-        message=message.number,
-        broker_name=message.broker.name,
-        queue_id=message.queue,
-        stored_ms=milliseconds(message.stored),
-        received_ms=milliseconds_if_known(message.received),
-        wait_ms=milliseconds_if_known(message.wait),
-        consumer=message.consumer,
-        deliveries=message.deliveries,
-        done_ms=milliseconds_if_known(message.done),
-    )
+    place = {"broker_name": message.broker.name, "queue_id": message.queue}
+    return _filled(result.ReceivedMessage, message, message=message.number, **place)
 
 
 def _simulated(simulation: ReceiveSimulation) -> result.SimulatedReceivers:
@@ -299,20 +286,27 @@ def _simulated(simulation: ReceiveSimulation) -> result.SimulatedReceivers:
     rates = {broker.name: Fraction() for broker in simulation.brokers if scenario.rates}
     for rate in scenario.rates:
         rates[rate.broker_name] += rate.per_second
-    same = [*("client", "broker_version", "consumers", "loops", "batch", "fifo", "messages", "seed")]
-    same += ["priority_factor", "priority_retry_percent"]
-    return result.SimulatedReceivers(
-        **{name: getattr(scenario, name) for name in same},
+    return _filled(
+        *(result.SimulatedReceivers, scenario),
         rules=rules.rules_followed(scenario),
         await_ms=milliseconds(rules.awaited_us(scenario)),
         invisible_ms=milliseconds(rules.invisible_us(scenario)),
-        consume_ms=milliseconds(scenario.consume_us),
         error_pause_ms=milliseconds(rules.error_pause_us(scenario)),
-        round_trip_ms=milliseconds(scenario.round_trip_us),
         rate_per_second=None if scenario.rare else float(sum(rates.values())),
         rates={name: float(rate) for name, rate in rates.items()},
-        duration_ms=milliseconds_if_known(scenario.duration_us),
     )
+
+
+def _filled(shape: type[Shape], source: object, **more: Any) -> Shape:
+    """A Struct of this shape with the source's attributes; its `stored_ms` is a `stored` or `stored_us` there."""
+
+    def value(name: str) -> Any:
+        time = name.removesuffix("_ms")
+        if time == name:
+            return getattr(source, name)
+        return milliseconds_if_known(getattr(source, f"{time}_us" if hasattr(source, f"{time}_us") else time))
+
+    return shape(**more, **{name: value(name) for name in shape.__struct_fields__ if name not in more})
 
 
 def _queue_waits(simulation: ReceiveSimulation) -> Iterator[result.QueueWaits]:

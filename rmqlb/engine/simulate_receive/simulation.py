@@ -111,9 +111,9 @@ class Broker:
         self.blocked: dict[int, int] = {}  # in order: queue → messages of it that are not acknowledged
         self.receives = self.empty = self.failed = 0
         self.waits: list[int] = []  # of messages received first
-        self.open = 0  # messages stored here that are neither acknowledged nor dead letters
+        self.measured = self.open = 0  # messages stored here; of these, neither acknowledged nor dead letters
         self.gone = False  # fails for good
-        self.unpolled_us = 0
+        self.longest_unpolled_us = 0
         self._unpolled_since: int | None = 0  # None while a receive waits here, or the broker fails
         self._waiting: deque[Receive] = deque()  # in the order in which they are over; some do not wait any more
         self._alive = 0  # receives of living clients that wait
@@ -216,7 +216,7 @@ class Broker:
 
     def _polled(self) -> None:
         if self._unpolled_since is not None:
-            self.unpolled_us = max(self.unpolled_us, self._clock.now - self._unpolled_since)
+            self.longest_unpolled_us = max(self.longest_unpolled_us, self._clock.now - self._unpolled_since)
             self._unpolled_since = None
 
     def _leave(self, receive: Receive) -> None:
@@ -328,7 +328,6 @@ class ReceiveSimulation:
         self._out_us = scenario.round_trip_us // 2
         self._back_us = scenario.round_trip_us - self._out_us
         self._all_measured = False  # all messages to be measured have arrived
-        self._unreceived = 0  # place of the first message that is not received
         self._arrivals = self._at_rates() if scenario.rates else self._rare()
 
     def draws(self, kind: int, place: int = 0) -> Draws:
@@ -549,7 +548,7 @@ class ReceiveSimulation:
             message = Message(len(self.messages) + 1 if measured else 0, broker, self.queues[place].queue_id, now)
             if measured:
                 self.messages.append(message)
-                broker.open += 1
+                broker.measured, broker.open = broker.measured + 1, broker.open + 1
             else:
                 self.further += 1
             broker.store(message)
@@ -558,18 +557,10 @@ class ReceiveSimulation:
         self._next_arrival()
 
     def _goes_on(self) -> bool:
-        if not self.scenario.rates or self.further >= MOST_FURTHER or not self._awaits_one():
+        if not self.scenario.rates or self.further >= MOST_FURTHER:
             return False
-        return any(not consumer.dead(self.clock.now) for consumer in self.consumers)
-
-    def _awaits_one(self) -> bool:
-        """Whether a measured message is not received yet, at a broker that is not gone for good."""
-        while self._unreceived < len(self.messages):
-            message = self.messages[self._unreceived]
-            if message.received is None and not message.broker.gone:
-                return True
-            self._unreceived += 1
-        return False
+        awaits_one = any(broker.measured > len(broker.waits) for broker in self.brokers if not broker.gone)
+        return awaits_one and any(not consumer.dead(self.clock.now) for consumer in self.consumers)
 
 
 def _gap(numbers: Draws, mean_us: float) -> int:

@@ -108,18 +108,7 @@ def _page(found: Answers, scope: str | None, title: str, line: str, *, has_error
     )
 
 
-class _Table(Struct, frozen=True):
-    name: str
-    title: str
-    note: str
-    empty: str
-    columns: Sequence[tuple[str, bool]]  # title, is a number
-    rows: Sequence[Sequence[Markup]]
-    left_out: int
-    sql: str
-
-
-def _tables(found: Answers, of: Iterable[Mapping[str, Any]], scope: str | None) -> list[_Table]:
+def _tables(found: Answers, of: Iterable[Mapping[str, Any]], scope: str | None) -> list[dict[str, Any]]:
     made, limits, nights = [], found.thresholds, found.nights
     named = {"night": nights.night, "previous": nights.previous, "since": nights.since, **limits.texts}
     for table in of:
@@ -128,11 +117,17 @@ def _tables(found: Answers, of: Iterable[Mapping[str, Any]], scope: str | None) 
         if (empty and nights.previous is None and name in ("new", "gone", "changed")) or not (rows or empty):
             continue
         keys = [key for key in (*(query.per or ()), *query.columns) if scope is None or key != "cluster"]
-        columns = [(_words(key), any(type(row[key]) in (int, float) for row in rows)) for key in keys]
-        cells = [[_cell(key, row[key], is_fleet=scope is None, found=found) for key in keys] for row in rows]
-        title = table.get("title", "").format_map(named)
-        left_out, sql = max(0, found.count(name, scope) - len(rows)), _sql(query.shown(scope))
-        made.append(_Table(name, title, table.get("note", ""), empty, columns, cells, left_out, sql))
+        shown = {
+            "title": table.get("title", "").format_map(named),
+            "note": table.get("note", ""),
+            "empty": empty,
+            # title, and whether it has numbers
+            "columns": [(_words(key), any(type(row[key]) in (int, float) for row in rows)) for key in keys],
+            "rows": [[_cell(key, row[key], is_fleet=scope is None, found=found) for key in keys] for row in rows],
+            "left_out": max(0, found.count(name, scope) - len(rows)),
+            "sql": _sql(query.shown(scope)),
+        }
+        made.append(shown)
     return made
 
 

@@ -37,6 +37,7 @@ class Heading(CamelStruct, frozen=True):
 
     schema: object = None
     format_version: object = None
+    source: Any = None
 
 
 class SightingItem(CamelStruct, frozen=True):
