@@ -69,26 +69,15 @@ class Reader(TextReader):
 
 def access(options: SourceOptions, terminal: Terminal) -> Access:
     """How to reach the source; a secret is asked for once, when it is needed."""
-
-    @cache
-    def password(user: str) -> str:
-        terminal.pause_progress()
-        return _secret(f"password for {user}", options, options.password_file, "--password-file", "RMQLB_PASSWORD")
-
-    @cache
-    def secret_key() -> str:
-        terminal.pause_progress()
-        return _secret("secret key", options, options.secret_key_file, "--secret-key-file", "RMQLB_SECRET_KEY")
-
     return Access(
         user=options.user,
-        password=password,
+        password=cache(lambda user: _secret("password", f"password for {user}", options, terminal)),
         ca_file=options.ca_file,
         timeout=amounts.seconds(options.source_timeout, "--source-timeout"),
         retries=options.source_retries,
         max_bytes=amounts.byte_count(options.max_size, "--max-size"),
         access_key=options.access_key,
-        secret_key=secret_key,
+        secret_key=cache(lambda: _secret("secret_key", "secret key", options, terminal)),
         security_token=os.environ.get("RMQLB_SECURITY_TOKEN") or None,
         client_cert=options.client_cert,
         client_key=options.client_key,
@@ -99,9 +88,12 @@ def access(options: SourceOptions, terminal: Terminal) -> Access:
     )
 
 
-def _secret(what: str, options: SourceOptions, path: str | None, option: str, variable: str) -> str:
+def _secret(name: str, what: str, options: SourceOptions, terminal: Terminal) -> str:
     from rmqlb.sources.user_files.secrets import read_secret, secret_in_file
 
+    terminal.pause_progress()
+    path: str | None = getattr(options, f"{name}_file")
+    option, variable = options.option(f"{name}_file"), f"RMQLB_{name.upper()}"
     if path is not None:
         return secret_in_file(path, f"{option} {path}")
     if os.environ.get(variable):
