@@ -33,7 +33,7 @@ from rmqlb.verbs.strategies import KEYS, Strategies
 from rmqlb.views.report import FORMATS
 from tests.cli.test_bad_input import ALL
 from tests.support import replay_dashboard, replay_remoting
-from tests.support.mismatches import every_case
+from tests.support.mismatches import every_case, refusal
 from tests.test_golden import GOLDEN
 from tools.manual.roff import escaped
 from tools.manual.tree import CommandPage, command_tree
@@ -88,10 +88,9 @@ def test_every_scheme_is_opened_and_known_without_opening() -> None:
 
 
 def hint_of(call: Callable[[], object]) -> str:
-    with pytest.raises(UsageError) as raised:
-        call()
-    assert raised.value.hint is not None
-    return raised.value.hint
+    raised = refusal(UsageError, call)
+    assert raised.hint is not None
+    return raised.hint
 
 
 def places() -> Iterator[tuple[str, str]]:

@@ -15,7 +15,7 @@ from typing import Literal
 from msgspec.structs import replace
 
 from rmqlb.engine.allocate.strategy import Settings
-from rmqlb.engine.assignment.assign import Members, Owners, owners_at_rest
+from rmqlb.engine.assignment.assign import Members, Owners, owners_at_rest, spread
 from rmqlb.engine.assignment.consumers import reported_strategies
 from rmqlb.engine.assignment.detect import DEFAULT
 from rmqlb.engine.diagnose.case import Case
@@ -74,14 +74,12 @@ class GroupSide:
     @property
     def summary(self) -> result.GroupOwners:
         lags = [state.lag for state in self.states.values() if state.lag is not None]
-        owners = self.facts.observed.values()
+        even = spread(self.facts.observed, (), broadcasting=self.facts.broadcasting)
         return result.GroupOwners(
             consumers=None if self.client_ids is None else len(set(self.client_ids)),
             topics=self.group.own_topics,
             strategies=self.strategies,
-            queues=len(owners),
-            unassigned=sum(not own for own in owners),
-            duplicate_owners=0 if self.facts.broadcasting else sum(len(own) > 1 for own in owners),
+            **{name: getattr(even, name) for name in ("queues", "unassigned", "duplicate_owners")},
             lag=sum(lags) if lags else None,
         )
 

@@ -18,7 +18,7 @@ import shlex
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import product
+from itertools import count, product
 from math import lcm
 
 from msgspec import Struct
@@ -69,9 +69,9 @@ def routes_of(route: TopicRouteData, request: TopicRequest, known: Iterable[Brok
         raise UsageError(text, hint="mqadmin updateStaticTopic adds queues to it", code="static-topic")
     target = _target(route, request, {broker.broker_name: broker for broker in known})
     old = {data.broker_name: data for data in route.queue_datas}
-    opened = _with(target, (_opened(old.get(data.broker_name), data) for data in target.queue_datas), route)
-    switched = _with(target, (_switched(old.get(data.broker_name), data) for data in target.queue_datas), target)
-
+    datas = [_between(old.get(data.broker_name), data) for data in target.queue_datas]
+    opened = replace(target, queue_datas=tuple(each for each, _ in datas), order_topic_conf=route.order_topic_conf)
+    switched = replace(target, queue_datas=tuple(each for _, each in datas))
     if not target.publish_queues() or not target.subscribe_queues():
         raise UsageError(f"topic {route.topic} would have no queue left", hint="add a broker, or drain fewer")
     for data in target.queue_datas:
@@ -140,30 +140,16 @@ def _becomes(data: QueueData, queues: int | None, drained: bool) -> QueueData:
     return replace(data, read_queue_nums=queues, write_queue_nums=queues)
 
 
-def _opened(old: QueueData | None, new: QueueData) -> QueueData:
+def _between(old: QueueData | None, new: QueueData) -> tuple[QueueData, QueueData]:
+    """The broker's queues once all are readable, and then with the final writable ones; readable ones stay readable."""
     if old is None:
-        return replace(new, perm=new.perm & ~PERM_WRITE)
-    if not new.readable or new.read_queue_nums <= 0:
-        return old
-    return replace(old, read_queue_nums=_most_read(old, new), perm=old.perm | PERM_READ)
-
-
-def _switched(old: QueueData | None, new: QueueData) -> QueueData:
-    """The route with the final writable queues; readable queues stay readable."""
-    if old is None:
-        return new
+        return replace(new, perm=new.perm & ~PERM_WRITE), new
+    opened, most = old, max(old.read_queue_nums if old.readable else 0, new.read_queue_nums)
+    if new.readable and new.read_queue_nums > 0:
+        opened = replace(old, read_queue_nums=most, perm=old.perm | PERM_READ)
     if not new.writable:
-        opened = _opened(old, new)
-        return replace(opened, perm=opened.perm & ~PERM_WRITE)
-    return replace(new, read_queue_nums=_most_read(old, new), perm=new.perm | (old.perm & PERM_READ))
-
-
-def _most_read(old: QueueData, new: QueueData) -> int:
-    return max(old.read_queue_nums if old.readable else 0, new.read_queue_nums)
-
-
-def _with(target: TopicRouteData, datas: Iterable[QueueData], conf: TopicRouteData) -> TopicRouteData:
-    return replace(target, queue_datas=tuple(datas), order_topic_conf=conf.order_topic_conf)
+        return opened, replace(opened, perm=opened.perm & ~PERM_WRITE)
+    return opened, replace(new, read_queue_nums=most, perm=new.perm | (old.perm & PERM_READ))
 
 
 def _order_conf(route: TopicRouteData, datas: Mapping[str, QueueData]) -> str | None:
@@ -229,8 +215,7 @@ def plan_topic(
     message_type: str | None = None,  # the topic's, for brokers that lack the topic
 ) -> result.TopicChangePlan:
     commands = partial(commands_between, name_servers=name_servers, message_type=message_type)
-    made = _steps(routes, groups, keys or Keys(), commands, request.ordered)
-    steps = tuple(replace(step, number=number) for number, step in enumerate(made, start=1))
+    steps = tuple(_steps(routes, groups, keys or Keys(), commands, request.ordered))
     times = [step.estimated_ms for step in steps]
     return result.TopicChangePlan(
         topic=routes.now.topic,
@@ -256,7 +241,7 @@ def _steps(
     now, opened, switched, target = routes.now, routes.opened, routes.switched, routes.target
     readable, writable = opened.subscribe_queues(), target.publish_queues()
     final = target.subscribe_queues()
-    kept = set(final)
+    kept, numbers = set(final), count(1)
     leaving = [queue for queue in switched.subscribe_queues() if queue not in kept]
     wait_readable, wait_writable = _wait("readable", final), WaitFor("writable", _names(writable))
     opens = not set(now.subscribe_queues()).issuperset(final)
@@ -277,7 +262,7 @@ def _steps(
         *waits: WaitFor,
     ) -> Step:
         return Step(
-            number=0,
+            number=next(numbers),
             kind=kind,
             done=not todo,
             commands=tuple(commands(before, after)) if todo else (),
@@ -297,13 +282,14 @@ def _steps(
         held_ms = drain_ms(groups, now.subscribe_queues())
         yield step("hold-producers", opened, opened, switches, held_ms, _wait("drained", readable))
     change = step("change-write-queues", opened, switched, switches, _POLL_MS, wait_writable)
-    sdks, shares = moved_keys(now, target, keys)
+    evenly = leaving_shares(written, writable)
+    sdks, shares = ([], []) if not switches else moved_keys(now, target, keys, evenly)
     effects = [(each, out_of_order(of, shares)) for of, each in zip(groups or (), change.groups, strict=False)]
     yield replace(
         change,
         groups=tuple(replace(each, out_of_order_unheld=number) for each, number in effects),
         keys=tuple(sdks),
-        uniform_share=uniform_share(now.publish_queues(), writable),
+        uniform_share=sum(evenly.values()) / len(written) if written else 1.0,
         order_broken_ms=0.0 if ordered else broken_ms,
         order_broken_unheld_ms=broken_ms,
     )
@@ -480,11 +466,10 @@ def _first_lost(begun: Iterable[Move]) -> int | None:
 Leaving = Mapping[MessageQueue, float]  # queue → the share of its keys that leave
 
 
-def moved_keys(before: TopicRouteData, after: TopicRouteData, keys: Keys) -> tuple[list[KeysMoved], list[Leaving]]:
+def moved_keys(
+    before: TopicRouteData, after: TopicRouteData, keys: Keys, evenly: Leaving
+) -> tuple[list[KeysMoved], list[Leaving]]:
     """The moved keys of each SDK, and their shares; evenly hashed keys where none is known (raises DataError)."""
-    if before.publish_queues() == after.publish_queues():
-        return [], []
-    evenly = leaving_shares(before.publish_queues(), after.publish_queues())
     if not keys.keys:
         return [], [evenly]
     found = key_queues(before, keys.keys, keys.sdks, keys.proxy_mode, after=after)
@@ -495,7 +480,7 @@ def moved_keys(before: TopicRouteData, after: TopicRouteData, keys: Keys) -> tup
         sdks.append(KeysMoved(each.sdk, each.moved, each.moved_share, moving))
         if each.moved is not None:
             whole, left = (Counter(key.queue for key in some if key.queue is not None) for some in (sent, moving))
-            shares = {queue: left[queue] / count for queue, count in whole.items()}
+            shares = {queue: left[queue] / number for queue, number in whole.items()}
             leaving.append({MessageQueue(before.topic, *astuple(queue)): share for queue, share in shares.items()})
     return sdks, leaving or [evenly]
 
@@ -509,13 +494,6 @@ def leaving_shares(before: Sequence[MessageQueue], after: Sequence[MessageQueue]
         queue: sum(after[(place + turn * len(before)) % len(after)] != queue for turn in range(rounds)) / rounds
         for place, queue in enumerate(before)
     }
-
-
-def uniform_share(before: Sequence[MessageQueue], after: Sequence[MessageQueue]) -> float:
-    """The share of all evenly distributed hashes that change their queue."""
-    if not before:
-        return 0.0 if not after else 1.0
-    return sum(leaving_shares(before, after).values()) / len(before)
 
 
 def out_of_order(group: PlannedGroup, leaving: Sequence[Leaving]) -> int | None:

@@ -17,7 +17,7 @@ from typing import Any, Literal, get_args
 from msgspec import Struct
 from msgspec.structs import replace
 
-from rmqlb.engine.allocate.machine_room import room
+from rmqlb.engine.allocate.machines import room
 from rmqlb.engine.allocate.rules import HASHING, JAVA_CLASSES, NAMES
 from rmqlb.model.group import DLQ_PREFIX, REPLY_SUFFIX, RETRY_PREFIX, SYSTEM_PREFIXES, is_fixed_name, is_grpc
 from rmqlb.model.message_queue import sort_key

@@ -1,9 +1,8 @@
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from math import fsum
 from typing import Unpack
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from rmqlb.engine.assignment.assign import runnable
@@ -77,12 +76,14 @@ def size_group(
         found = of_group.resolve(snapshot, name, named.settings_for, strategy=names[0] if names else None)
         found.must_share()
         known = asked_for_rates.of(found, wanted, snapshot)
-        work = _work(found, question, known, consume_us, consume_threads) if has_rate else None
+        timed, answered = question, None
+        if has_rate:
+            timed, answered = _with_work(found, question, known, consume_us, consume_threads)
         present = () if found.assumed else found.client_ids
         compared = runnable(names, replace(found.members, client_ids=present)) if has_all else names
         is_orderly_now = found.seen is not None and bool(known.of_queues) and is_orderly(found.seen) is True
         own = replace(
-            question if work is None else work.asked(question),
+            timed,
             consumers=sizes or _usual_sizes(question, found),
             strategies=tuple(compared) or (found.strategy.strategy,),
             orderly=question.orderly or is_orderly_now,
@@ -95,8 +96,7 @@ def size_group(
         now = found.members
         if len(set(now.client_ids)) < len(now.client_ids) or now.strategy_of or now.sdk_of:
             size = replace(size, consumers_now=None)  # no size describes it
-        if work is not None:
-            size = replace(work.answered(size), rates=known.source)
+        size = size if answered is None else answered(size)
         size = replace(size, conditions=tuple(try_on_size(condition, size) for condition in asked))
         return size, tuple(_findings(own, found))
 
@@ -153,49 +153,13 @@ def _usual_sizes(question: SizeQuestion, group: Group) -> tuple[int, int]:
     return 1, min(max(largest, 1) + question.limits.survive, MOST_SIZE)
 
 
-class _Work(Struct, frozen=True):
-    """The inflow and the lag of the queues, and the time of listeners for a message."""
-
-    rates: Mapping[MessageQueue, float]
-    of_topics: Mapping[str, float]  # the rates of topics without a readable queue
-    consume_ms: Mapping[str, float]  # of a message that comes alone
-    batch: int  # most messages of a call
-    lag: Mapping[MessageQueue, int]
-    threads: int  # of each consumer
-    threads_reported: bool
-
-    def asked(self, question: SizeQuestion) -> SizeQuestion:
-        """The question with amounts in the time of a thread."""
-        seconds = {topic: consume_ms / 1000 for topic, consume_ms in self.consume_ms.items()}
-        return replace(
-            question,
-            work={queue: rate * seconds[queue.topic] for queue, rate in self.rates.items()},
-            work_of_topics={topic: rate * seconds[topic] for topic, rate in self.of_topics.items()},
-            lag={queue: lag * seconds[queue.topic] for queue, lag in self.lag.items()},
-            threads=self.threads,
-            batch=full_call(self.batch),
-            ahead={topic: PULLED_AHEAD * consume_s for topic, consume_s in seconds.items()},
-        )
-
-    def answered(self, size: GroupSize) -> GroupSize:
-        """The answer with amounts in messages."""
-        outage_s = (size.limits.outage_ms or 0.0) / 1000
-        messages = {"catch-up": outage_s * fsum((*self.rates.values(), *self.of_topics.values()))}
-        messages["drain-in"] = sum(self.lag.values())
-        backlogs = tuple(replace(each, messages=messages[each.limit]) for each in size.backlogs)
-        topics = tuple(map(self._of_topic, size.topics))
-        return replace(size, topics=topics, backlogs=backlogs, threads_reported=self.threads_reported)
-
-    def _of_topic(self, topic: SizedTopic) -> SizedTopic:
-        own = [rate for queue, rate in self.rates.items() if queue.topic == topic.topic]
-        rate = fsum(own) if own else self.of_topics.get(topic.topic)
-        return replace(topic, rate_per_second=rate, consume_ms=self.consume_ms[topic.topic])
-
-
-def _work(
+def _with_work(
     group: Group, question: SizeQuestion, rates: KnownRates, consume_us: int | None, threads: int | None
-) -> _Work:
-    """Raises DataError for unknown rates, consume times and lags, and for rates of topics that get no queue."""
+) -> tuple[SizeQuestion, Callable[[GroupSize], GroupSize]]:
+    """The question with amounts in the time of a thread, and what gives its answer amounts in messages.
+
+    Raises DataError for unknown rates, consume times and lags, and for rates of topics that get no queue.
+    """
     queues, evidence = group.pulled_queues, evidence_of(group)
     consume_ms, batch = _consume_ms([route.topic for route in group.pulled_routes], consume_us, evidence)
     with_queues = {queue.topic for queue in queues}
@@ -208,9 +172,35 @@ def _work(
         text = f"no readable queue in {', '.join(of_topics)}: consumers get none of its messages"
         hint = "pass the planned number of read queues with --queues-per-broker N..M"
         raise DataError(text, hint=hint, code="no-readable-queue")
-    lag = {} if question.limits.drain_in_ms is None else _lag(group)
-    reported = threads is None and any(each.threads for each in evidence)
-    return _Work(rates.of_queues, of_topics, consume_ms, batch, lag, threads or threads_of(*evidence), reported)
+    lags = {} if question.limits.drain_in_ms is None else _lag(group)
+    seconds = {topic: ms / 1000 for topic, ms in consume_ms.items()}
+
+    def of_topic(topic: SizedTopic) -> SizedTopic:
+        own = [rate for queue, rate in rates.of_queues.items() if queue.topic == topic.topic]
+        rate = fsum(own) if own else of_topics.get(topic.topic)
+        return replace(topic, rate_per_second=rate, consume_ms=consume_ms[topic.topic])
+
+    def answered(size: GroupSize) -> GroupSize:
+        outage_s = (size.limits.outage_ms or 0.0) / 1000
+        messages = {"catch-up": outage_s * fsum((*rates.of_queues.values(), *of_topics.values()))}
+        messages["drain-in"] = sum(lags.values())
+        return replace(
+            size,
+            topics=tuple(map(of_topic, size.topics)),
+            backlogs=tuple(replace(each, messages=messages[each.limit]) for each in size.backlogs),
+            threads_reported=threads is None and any(each.threads for each in evidence),
+            rates=rates.source,
+        )
+
+    return replace(
+        question,
+        work={queue: rate * seconds[queue.topic] for queue, rate in rates.of_queues.items()},
+        work_of_topics={topic: rate * seconds[topic] for topic, rate in of_topics.items()},
+        lag={queue: lag * seconds[queue.topic] for queue, lag in lags.items()},
+        threads=threads or threads_of(*evidence),
+        batch=full_call(batch),
+        ahead={topic: PULLED_AHEAD * consume_s for topic, consume_s in seconds.items()},
+    ), answered
 
 
 def _lag(group: Group) -> dict[MessageQueue, int]:

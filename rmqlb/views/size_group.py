@@ -1,6 +1,5 @@
 from collections.abc import Iterator, Sequence
 from functools import partial
-from operator import attrgetter
 
 from rmqlb.model.message_queue import queue_ranges, runs, span
 from rmqlb.model.result import INFO, WARNING, are, counted
@@ -38,15 +37,14 @@ def size_report(result: GroupSize | SizesOfGroups) -> Report:
 
 
 def _groups(sizes: Sequence[GroupSize]) -> Section:
-    columns = (
-        Column("", "severity", "sign", of=_grave),
-        Column("group", "group"),
-        Column("consumers now", "consumersNow", "number", fold=2),
-        Column("fewest", "consumers", "number", of=lambda size: size.consumers or "none"),
-        Column("within the limits", "allowed", of=lambda size: _ranges(size.replica_counts.allowed)),
-        Column("imbalance", "imbalance", "number", fold=3, of=attrgetter("best.imbalance")),
-        Column("strategy", "strategy", fold=4),
-        Column("blocked by", "blockedBy", "prose", of=lambda size: "; ".join(_reasons(size.best, size)) or None),
+    columns = columns_from(
+        "severity=:sign group:text consumersNow/2 consumers=fewest allowed=within_the_limits:text "
+        "imbalance/3@best.imbalance strategy:text/4 blockedBy:prose",
+        "number",
+        severity=_grave,
+        consumers=lambda size: size.consumers or "none",
+        allowed=lambda size: _ranges(size.replica_counts.allowed),
+        blockedBy=lambda size: "; ".join(_reasons(size.best, size)) or None,
     )
     return section_of("groups", "groups", columns, sizes)
 
@@ -69,9 +67,6 @@ def _report(size: GroupSize) -> Report:
 def _curve(size: GroupSize) -> Section:
     limits, points = size.limits, size.curve
 
-    def why(point: SizePoint) -> Cell:
-        return "; ".join(_reasons(point, size)) or None
-
     def after(title: str, key: str, loss: str, *, shown: bool) -> Column:
         return Column(title, key, "number", shown=shown, fold=2, of=lambda at: _imbalance_after(getattr(at, loss)))
 
@@ -79,14 +74,14 @@ def _curve(size: GroupSize) -> Section:
         Column("", "status", "sign", of=lambda point: "inOrder" if point.satisfied else "warning"),
         *columns_from("consumers imbalance idle unassigned? duplicateOwners?", "number"),
         Column("utilisation", "utilisation", "share", shown=size.threads is not None),
-        Column("catches up in", "catchUpMs", "ms", shown=limits.outage_ms is not None, of=attrgetter("catch_up_ms")),
-        Column("drains in", "drainMs", "ms", shown=limits.drain_in_ms is not None, of=attrgetter("drain_ms")),
+        Column("catches up in", "catchUpMs", "ms", shown=limits.outage_ms is not None),
+        Column("drains in", "drainMs", "ms", shown=limits.drain_in_ms is not None),
         after("with consumers lost", "imbalanceAfterLoss", "after_loss", shown=bool(limits.survive)),
         after("with a host lost", "imbalanceAfterHostLoss", "after_host_loss", shown=limits.survive_host),
         after("with a broker lost", "imbalanceAfterBrokerLoss", "after_broker_loss", shown=limits.survive_broker),
         Column("share of ID sets", "share", "share", shown=not size.every_order),
         Column("fails", "fails", shown=False),
-        Column("why not", "whyNot", "prose", of=why),
+        Column("why not", "whyNot", "prose", of=lambda point: "; ".join(_reasons(point, size)) or None),
     )
     title = f"sizes under {size.strategy}{_on_queues(size)}"
     return section_of("curve", title, columns, points, brief=_around(size))
@@ -113,13 +108,12 @@ def _around(size: GroupSize) -> tuple[int, ...] | None:
 
 
 def _candidates(size: GroupSize) -> Section:
-    columns = (
-        Column("strategy", "strategy"),
-        Column("queues per broker", "queuesPerBroker", "number", shown=size.queues_per_broker is not None),
-        Column("consumers", "consumers", "number", of=lambda each: each.consumers or "none"),
-        Column("allowed sizes", "allowed", "number", fold=2),
-        Column("imbalance", "imbalance", "number", fold=1, of=attrgetter("best.imbalance")),
-        Column("blocked by", "blockedBy", "prose", of=lambda each: ", ".join(each.best.fails) or None),
+    columns = columns_from(
+        "strategy:text queuesPerBroker consumers allowed=allowed_sizes/2 imbalance/1@best.imbalance blockedBy:prose",
+        "number",
+        hidden=() if size.queues_per_broker is not None else ("queuesPerBroker",),
+        consumers=lambda each: each.consumers or "none",
+        blockedBy=lambda each: ", ".join(each.best.fails) or None,
     )
     found = [each.consumers for each in size.candidates]
     order = sorted(range(len(found)), key=lambda at: (found[at] is None, found[at] or 0, at))
@@ -129,12 +123,10 @@ def _candidates(size: GroupSize) -> Section:
 
 def _topics(size: GroupSize) -> Section:
     has_rate = size.threads is not None
-    columns = (
-        *columns_from("topic queues:number"),
-        Column("now", "queuesNow", "number", shown=size.queues_per_broker is not None),
-        Column("messages per second", "ratePerSecond", "number", shown=has_rate),
-        Column("consume time", "consumeMs", "ms", shown=has_rate),
-    )
+    hidden = [] if size.queues_per_broker is not None else ["queuesNow"]
+    hidden += [] if has_rate else ["ratePerSecond", "consumeMs"]
+    keys = "topic:text queues queuesNow=now ratePerSecond=messages_per_second consumeMs=consume_time:ms"
+    columns = columns_from(keys, "number", hidden=hidden)
     return section_of("topics", "topics", columns, size.topics, named_only=not has_rate, heads=1)
 
 
@@ -203,15 +195,11 @@ def _is_open(size: GroupSize) -> bool:
 
 
 def _reasons(point: SizePoint, size: GroupSize) -> Iterator[str]:
+    losses = {
+        "survive": point.after_loss, "survive-host": point.after_host_loss, "survive-broker": point.after_broker_loss,
+    }  # fmt: skip
     for limit in point.fails:
-        if limit == "survive":
-            yield _after(point.after_loss, size)
-        elif limit == "survive-host":
-            yield _after(point.after_host_loss, size)
-        elif limit == "survive-broker":
-            yield _after(point.after_broker_loss, size)
-        else:
-            yield _broken(limit, point, size.limits)
+        yield _after(losses[limit], size) if limit in losses else _broken(limit, point, size.limits)
 
 
 def _limits_text(limits: SizeLimits) -> list[str]:

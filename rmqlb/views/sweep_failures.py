@@ -1,8 +1,7 @@
 """A `FailureSweep` as a report: whether a failure breaks a limit, the smallest that do, then group by group."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
@@ -30,18 +29,19 @@ def sweep_report(sweep: model.FailureSweep) -> Report:
     broken_columns = (_SIGN, *_LIMIT_COLUMNS, Column("rule", "rule"))
     sections = (
         *_counterexamples(sweep.counterexamples),
-        _table("broken-already", "broken without any loss", broken_columns, sweep.broken_already, heads=4),
+        section_of("broken-already", "broken without any loss", broken_columns, sweep.broken_already, heads=4),
         _groups(sweep.groups),
         _topics(sweep.topics),
-        replace(_table("unjudged", "not judged or partly judged", _UNJUDGED, sweep.unjudged), named_only=True),
-        replace(_table("losses", "losses", _LOSSES, sweep.losses), named_only=True),
+        section_of("unjudged", "not judged or partly judged", _UNJUDGED, sweep.unjudged, named_only=True),
+        section_of("losses", "losses", _LOSSES, sweep.losses, named_only=True),
         _summary(sweep),
     )
     if sweep.counterexamples:
         grave: str = min((each.severity for each in sweep.counterexamples), key=SEVERITIES.index)
     else:
         grave = "warning" if sweep.nothing_judged else "" if sweep.broken_already or sweep.unjudged else "inOrder"
-    return Report("rmqlb/sweep-failures", sweep, tuple(_facts(sweep)), sections, grave=grave)
+    shown = tuple(each.unless_empty() for each in sections)
+    return Report("rmqlb/sweep-failures", sweep, tuple(_facts(sweep)), shown, grave=grave)
 
 
 def _facts(sweep: model.FailureSweep) -> Iterator[str]:
@@ -110,7 +110,7 @@ def _counterexamples(found: Sequence[model.Counterexample]) -> tuple[Section, ..
     losses = Column("losses", "losses", of=lambda one: _losses_text(one.losses))
     columns = (_SIGN, losses, *_LIMIT_COLUMNS, *figures)
     title = "smallest failures that break a limit, worst first"
-    table = replace(_table("counterexamples", title, columns, found), audience="scripts")
+    table = section_of("counterexamples", title, columns, found, audience="scripts")
     if not found:
         return (table,)
     by_losses: dict[tuple[model.Loss, ...], list[model.Counterexample]] = {}
@@ -169,43 +169,38 @@ def _commands(label: str, commands: Sequence[str | None]) -> Iterator[Part]:
         yield Part(label, tuple((text, "") for text in texts), 1, is_command=True)
 
 
-def _table(name: str, title: str, columns: Sequence[Column], items: Sequence[object], **more: Any) -> Section:
-    return section_of(name, title, columns, items, named_only=not items, **more)
+def _figure(key: str, form: str = "") -> tuple[Column, ...]:
+    name = attribute_of(key)
 
+    def losses(worst: object) -> Cell:
+        found = getattr(worst, name)
+        return None if found is None else _losses_text(found.losses)
 
-def _figure(title: str, key: str, fold: int = 0) -> tuple[Column, Column]:
-
-    def of(worst: object, show: Callable[[model.Worst], Cell]) -> Cell:
-        found = getattr(worst, attribute_of(key))
-        return None if found is None else show(found)
-
-    return (
-        Column(title, key, "number", fold=fold, of=lambda worst: of(worst, lambda one: one.value)),
-        Column("", f"{key}Losses", shown=False, of=lambda worst: of(worst, lambda one: _losses_text(one.losses))),
-    )
+    (value,) = columns_from(f"{key}{form}@{name}.value", "number")
+    return value, Column("", f"{key}Losses", shown=False, of=losses)
 
 
 def _groups(groups: Sequence[model.GroupWorst]) -> Section:
     columns = (
         *columns_from("group:text consumers/5 queues/6 cases/3 broken=break_a_limit", "number"),
-        *_figure("unassigned", "unassigned"),
-        *_figure("imbalance", "imbalance"),
-        *_figure("idle", "idle", 4),
-        *_figure("move", "moved"),
-        *_figure("lag moved", "lagMoved", 2),
-        *_figure("without lock", "withoutLock", 7),
+        *_figure("unassigned"),
+        *_figure("imbalance"),
+        *_figure("idle", "/4"),
+        *_figure("moved", "=move"),
+        *_figure("lagMoved", "/2"),
+        *_figure("withoutLock", "/7"),
         *columns_from("strategy/8 basis/hidden computed:number/hidden"),
     )
-    return _table("groups", "groups, each figure in its worst case", columns, groups, heads=1, first=_MOST_ROWS)
+    return section_of("groups", "groups, each figure in its worst case", columns, groups, heads=1, first=_MOST_ROWS)
 
 
 def _topics(topics: Sequence[model.TopicWorst]) -> Section:
     columns = (
         *columns_from("topic writableBrokers:number"),
-        *_figure("fewest left", "leastWritable"),
+        *_figure("leastWritable", "=fewest_left"),
         *columns_from("cases/2 unwritable=none_writable broken=break_a_limit", "number"),
     )
-    return _table("topics", "topics, each figure in its worst case", columns, topics, heads=1, first=_MOST_ROWS)
+    return section_of("topics", "topics, each figure in its worst case", columns, topics, heads=1, first=_MOST_ROWS)
 
 
 _UNJUDGED = columns_from("about name limit why:prose")

@@ -3,21 +3,27 @@
 `.path HOW value` is of the data of `-o json`, where `[]` is each of a list, `.a,b` several fields of one thing, and HOW is
 `=`, `>`, `<`, `has` (so many), `each` (all are it), `distinct` or `contains`. `first` is the first line of stdout (… goes on),
 `shows` and `hides` are of stdout, `says` and `omits` of stderr, `finds` and `lacks` of the codes of findings.
+
+`tests/data/answers/` has all tables of these answers too, each with its first rows and a checksum of the others. Such a
+record proves no rule: it shows which answers a change alters. `--update-golden` writes it anew.
 """
 
 import json
+import re
 from collections.abc import Callable
 from functools import cache
 from itertools import groupby
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import pytest
 
 from tests.support.schemas import must_fit
+from tests.test_golden import must_be_recorded
 
 from .recorded_lines import Line, lines_of, steps_of, write_files
-from .run import Ran
+from .run import ROOT, Ran
 
 LINES = lines_of("answers.txt")
 HOW: dict[str, Callable[[Any, Any], bool]] = {
@@ -81,3 +87,29 @@ def not_so(line: Line, folder: Path) -> list[str]:
 def test_answers_have_their_facts(command: str, folder: Path) -> None:
     lines = [line for line in LINES if line.command == command]
     assert {line.text: wrong for line in lines if (wrong := not_so(line, folder))} == {}
+
+
+MOST_LINES = 4
+
+
+def shortened(block: str) -> str:
+    first, rest = block.splitlines()[:MOST_LINES], block.splitlines()[MOST_LINES:]
+    return "\n".join([*first, f"… {len(rest)} more {crc32(repr(rest).encode()):08x}"] if len(rest) > 1 else [block])
+
+
+def record_of(line: Line, folder: Path) -> str:
+    """All that it prints; last the checksum of what a script gets."""
+
+    def told(fmt: str) -> str:
+        ran = line.run(folder, "-o", fmt, "--all")
+        text = f"{ran.stdout}\n{ran.stderr}= {ran.code}".replace(str(folder), "{}").replace(f"{ROOT}/", "")
+        return re.sub(r"([ -])\1\1+", r"\1\1", text)  # the folder's length decides how wide a column is
+
+    texts = [f"$ {line.text}".replace(f"{ROOT}/", ""), *re.split(r"\n\n+", told("markdown"))]
+    return "\n".join([*map(shortened, texts), f"json {crc32(told('json').encode()):08x}\n"])
+
+
+@pytest.mark.parametrize("command", sorted({line.command for line in LINES}))
+def test_answers_are_as_recorded(command: str, folder: Path, request: pytest.FixtureRequest) -> None:
+    records = {line.text: record_of(line, folder) for line in LINES if line.command == command}
+    must_be_recorded("\n".join(records.values()), ROOT / "tests" / "data" / "answers" / f"{command}.txt", request)

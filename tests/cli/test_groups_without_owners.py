@@ -25,8 +25,8 @@ from tests.support.replay_remoting import (
     at,
     captured,
     cluster,
+    error_answer,
     proxy_replay,
-    refusal,
     remoting,
     success,
 )
@@ -109,7 +109,9 @@ def pop_group(*, default: bool = False) -> dict[tuple[int, str], Answer]:
 
 def grpc_group(polling: int | None, *, tps: float = 0.0) -> dict[tuple[int, str], Answer]:
     """`grpc-svc`, whose consumers are connected to a Proxy: no broker lists any."""
-    waiting = refusal(ResponseCode.REQUEST_CODE_NOT_SUPPORTED) if polling is None else success(pollingNum=str(polling))
+    waiting = (
+        error_answer(ResponseCode.REQUEST_CODE_NOT_SUPPORTED) if polling is None else success(pollingNum=str(polling))
+    )
     return {
         (ROUTE, "topic=GrpcT"): route_of("broker-a", "broker-b"),
         **known("grpc-svc", "GrpcT"),

@@ -23,7 +23,7 @@ from tests.cli.run import EXAMPLE, RECORDING, command, environment, error_of, ru
 from tests.cli.terminals import CTRL_C, OnTerminal
 from tests.cli.test_terminal import shell
 from tests.support.builders import snapshot_text
-from tests.support.mismatches import every_case
+from tests.support.mismatches import every_case, refusal
 from tests.support.moving_group import GROUP, Moment, moving
 from tests.support.replay_dashboard import Replay, dashboard
 from tests.support.replay_remoting import refusing_address
@@ -229,8 +229,7 @@ def test_a_look_that_fails_is_stale_until_the_next_that_does_not(capsys: pytest.
 
 
 def test_an_error_of_the_first_look_and_a_met_condition_end_it(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(EndpointError):
-        watched(GONE, seen(("a", 1)))
+    refusal(EndpointError, watched, GONE, seen(("a", 1)))
     assert capsys.readouterr().out == ""
     last = watched(seen(("a", 1)), seen(("a", 2), met=True), seen(("a", 3)))
     assert last.tried[0].met

@@ -11,7 +11,7 @@ from rmqlb.verbs.source import MOST_ASKED
 from tests.cli.run import envelope_of, run
 from tests.support.replay_dashboard import Replay as Dashboard
 from tests.support.replay_dashboard import dashboard as serving
-from tests.support.replay_remoting import Replay, at, cluster, refusal, silent, success
+from tests.support.replay_remoting import Replay, at, cluster, error_answer, silent, success
 
 OFFSETS = (RequestCode.QUERY_CONSUMER_OFFSET, RequestCode.GET_MAX_OFFSET, RequestCode.GET_MIN_OFFSET)
 SEARCH = RequestCode.SEARCH_OFFSET_BY_TIMESTAMP
@@ -60,7 +60,7 @@ def nothing_stored(brokers: tuple[Replay, ...], consume_from: str, *, end: int =
         )
     for i in range(16):
         key = f"topic=OrderEvents&queueId={i}"
-        brokers[1].answers[OFFSETS[0], f"consumerGroup=order-svc&{key}"] = refusal(ResponseCode.QUERY_NOT_FOUND)
+        brokers[1].answers[OFFSETS[0], f"consumerGroup=order-svc&{key}"] = error_answer(ResponseCode.QUERY_NOT_FOUND)
         brokers[1].answers[OFFSETS[1], key] = answering(end)
         brokers[1].answers[OFFSETS[2], key] = answering(begin)
         brokers[1].answers[SEARCH, key] = answering(end - 5)
@@ -116,7 +116,7 @@ def test_a_reported_0_is_asked_about_while_the_snapshot_is_taken(brokers: tuple[
     )
     brokers[1].answers[STATS, "consumerGroup=order-svc"] = success(stats)
     for i in range(8):
-        stored = success(offset="0") if i == 3 else refusal(ResponseCode.QUERY_NOT_FOUND)
+        stored = success(offset="0") if i == 3 else error_answer(ResponseCode.QUERY_NOT_FOUND)
         brokers[1].answers[OFFSETS[0], f"consumerGroup=order-svc&topic=OrderEvents&queueId={i}"] = stored
     path = str(tmp_path / "cluster.json")
     assert run("fetch-routes", *at(brokers), "-g", "order-svc", "--to", path).code == 4, "members are not online"

@@ -13,7 +13,7 @@ from rmqlb.engine.arguments import require, shown
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.send_scenario import Selector
 from tests.support.builders import queues, route
-from tests.support.mismatches import every_case
+from tests.support.mismatches import every_case, refusal
 
 AB = route(a=2, b=2)
 TWO = rmqlb.Members(("x@1", "y@1"), "AVG")
@@ -82,8 +82,7 @@ def test_what_cannot_be_is_refused_by_name(call: Callable[[], object], message: 
 def test_more_queues_than_any_topic_has_are_refused_before_they_are_listed() -> None:
     endless = TopicRouteData("T", (rmqlb.QueueData("a", MANY, MANY, 6),), AB.broker_datas)
     for listed in (endless.publish_queues, endless.subscribe_queues):
-        with pytest.raises(rmqlb.DataError, match="1000000000000 queues of a, more than 200000"):
-            listed()
+        assert "1000000000000 queues of a, more than 200000" in refusal(rmqlb.DataError, listed).message
     some = TopicRouteData("T", tuple(rmqlb.QueueData(name, 90_000, 90_000, 6) for name in "abc"), AB.broker_datas)
     with pytest.raises(rmqlb.DataError, match="270000 queues, more than 200000"):
         rmqlb.simulate_send(some, rmqlb.SendScenario())

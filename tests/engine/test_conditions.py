@@ -10,7 +10,7 @@ from rmqlb.engine.send.findings import SEND_FIGURES
 from rmqlb.model.owners import QueuesPerConsumer, Spread
 from rmqlb.model.plan import ObservedOwners, Summary
 from tests.support.builders import route, side
-from tests.support.mismatches import assert_recorded, every_case
+from tests.support.mismatches import assert_recorded, every_case, refusal
 
 SUMMARY = plan_rebalance("g", side("a b", route(x=4)), side("a b c d e", route(x=4))).summary
 
@@ -94,5 +94,4 @@ def test_what_the_last_bit_of_a_fraction_says_meets_no_condition() -> None:
     *("share>5%", "lost[a]>0"),  # a figure of a broker needs its name, and another takes none
 ])  # fmt: skip
 def test_what_is_not_a_condition_is_refused(text: str) -> None:
-    with pytest.raises(UsageError):
-        parse_condition(text, SEND_FIGURES if text.startswith(("share", "lost")) else PLAN_FIGURES)
+    refusal(UsageError, parse_condition, text, SEND_FIGURES if text.startswith(("share", "lost")) else PLAN_FIGURES)

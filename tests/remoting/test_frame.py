@@ -24,7 +24,7 @@ from rmqlb.remoting.command import RemotingCommand, request, version_text
 from rmqlb.remoting.frame import MAX_FRAME, MAX_HEADER, Exchange, FrameDecoder, RequestNotAllowedError, encode_frame
 from rmqlb.remoting.header import decode_binary_header, decode_json_header, encode_json_header
 from rmqlb.sources.native.source import query_assignment
-from tests.support.mismatches import FIGURES, captured_frames, every_case
+from tests.support.mismatches import FIGURES, captured_frames, every_case, refusal
 
 
 class Capture(NamedTuple):
@@ -215,8 +215,7 @@ def test_an_error_behind_good_frames_comes_after_them_and_stays() -> None:
     assert len(decoder.feed(GOOD + GOOD + int32(-1) + GOOD)) == 2
     assert decoder.broken
     for _ in range(2):
-        with pytest.raises(ProtocolError, match="frame length -1"):
-            decoder.feed(b"")
+        assert "frame length -1" in refusal(ProtocolError, decoder.feed, b"").message
 
 
 def peak(stream: list[bytes]) -> int:
@@ -280,8 +279,7 @@ def test_garbage_behind_an_answer_breaks_the_connection_after_it() -> None:
     assert exchange.receive(answer(1) + b"HTTP/1.1 400 Bad Request") is not None
     assert exchange.broken
     for _ in range(2):
-        with pytest.raises(ProtocolError, match="frame length 1213486160"):
-            exchange.receive(b"")
+        assert "frame length 1213486160" in refusal(ProtocolError, exchange.receive, b"").message
 
 
 CLUSTER = request(RequestCode.GET_BROKER_CLUSTER_INFO)
@@ -331,8 +329,7 @@ def test_codes_and_versions_have_the_names_that_rocketmq_gives_them() -> None:
     codes, versions = numbered(CODES), numbered(VERSIONS)
     assert {code: ResponseCode(code).name for code in codes} == codes
     assert {ordinal: version_text(ordinal) for ordinal in versions} == versions
-    with pytest.raises(ProtocolError, match="version -1 is not one"):
-        version_text(-1)
+    assert "version -1 is not one" in refusal(ProtocolError, version_text, -1).message
 
 
 def test_a_command_is_not_changed_through_what_it_was_made_from() -> None:
@@ -388,8 +385,7 @@ def test_a_secret_that_is_empty_or_not_text_is_refused_without_being_shown() -> 
         assert SECRET not in "".join(traceback.format_exception(caught.value))
         assert caught.value.__context__ is None
     for keys in (("", "sk"), ("ak", "")):
-        with pytest.raises(UsageError, match="is empty"):
-            Credentials(*keys)
+        assert "is empty" in refusal(UsageError, Credentials, *keys).message
 
 
 def test_an_assignment_is_asked_for_in_the_body() -> None:
@@ -402,11 +398,9 @@ LEAST = '"code":1,"flag":1,"opaque":7'
 PLAIN = RemotingCommand(code=1, flag=1, opaque=7, version=0)
 
 
-def refusal(header: bytes | str) -> str:
-    with pytest.raises(ProtocolError) as caught:
-        decode_json_header(header if isinstance(header, bytes) else header.encode(), None)
-    assert "\n" not in caught.value.message
-    return caught.value.message
+def header_problem(header: bytes | str) -> str:
+    body = header if isinstance(header, bytes) else header.encode()
+    return refusal(ProtocolError, decode_json_header, body, None).message
 
 
 # The texts of extFields are what RemotingCommand.decode of 4.9.7 and 5.5.0 gave.
@@ -432,9 +426,9 @@ def test_a_number_that_is_no_java_int_is_refused(name: str, value: str) -> None:
     wrong = (
         f"missing required field {name}" if not value else "out of range at $." if "9" * 20 in value else f"$.{name}"
     )
-    assert wrong in refusal(f"{{{header}}}")
-    assert refusal(b'{"code":1,"remark":"\xff"}') == "header is not UTF-8 at byte 20"
-    assert refusal(b'\xef\xbb\xbf{"code":1}') == "header: JSON is malformed: invalid character (byte 0)"
+    assert wrong in header_problem(f"{{{header}}}")
+    assert header_problem(b'{"code":1,"remark":"\xff"}') == "header is not UTF-8 at byte 20"
+    assert header_problem(b'\xef\xbb\xbf{"code":1}') == "header: JSON is malformed: invalid character (byte 0)"
     found = decode_json_header(b'{"code":-2147483648,"flag":2147483647,"opaque":-0}', None)
     assert (found.code, found.flag, found.opaque) == (-(2**31), 2**31 - 1, 0)
 
@@ -465,8 +459,7 @@ def test_a_binary_header_is_read_whole_or_not_at_all(name: str) -> None:
     assert FrameDecoder().feed(written) == [expected]
     header = written[8 : len(written) - len(command.body or b"")]
     for cut in range(len(header)):
-        with pytest.raises(ProtocolError, match="but has only"):
-            decode_binary_header(header[:cut], None)
+        assert "but has only" in refusal(ProtocolError, decode_binary_header, header[:cut], None).message
 
 
 FIXED, NONE = bytes.fromhex("0001 63 0005 00000007 00000001"), bytes(4)
@@ -495,8 +488,6 @@ def fields(*parts: bytes) -> bytes:
     (fields(b"\0\x01k", int32(3), b"\xed\xa0\x80"), "header's value in extFields is not UTF-8 at byte 0"),
 ])  # fmt: skip
 def test_a_length_that_leads_astray_is_refused(header: bytes, message: str) -> None:
-    with pytest.raises(ProtocolError) as caught:
-        decode_binary_header(header, None)
-    assert caught.value.message == message
+    assert refusal(ProtocolError, decode_binary_header, header, None).message == message
     command = decode_binary_header(fields(b"\0\x01k", NONE, b"\0\0", NONE), None)  # texts of length 0
     assert (command.remark, command.ext_fields) == (None, {"k": "", "": ""})

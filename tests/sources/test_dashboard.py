@@ -25,7 +25,7 @@ from rmqlb.sources.opening import open_source
 from rmqlb.sources.pace import Pace
 from rmqlb.sources.source import Access
 from tests.support import replay_dashboard as server
-from tests.support.mismatches import every_case
+from tests.support.mismatches import every_case, refusal
 from tests.support.replay_dashboard import Fault, Handler, Replay, dashboard, envelope, failure, giving, reset, silent
 
 from .captures import queue
@@ -53,10 +53,7 @@ def fetch(replay: Replay, wanted: Wanted, **access: Any) -> ClusterSnapshot:
 
 
 def error_of(url: str, wanted: Wanted, **access: Any) -> RmqlbError:
-    with pytest.raises(RmqlbError) as caught:
-        source(url, **access).fetch(wanted)
-    assert "\n" not in f"{caught.value.message}{caught.value.hint}"
-    return caught.value
+    return refusal(RmqlbError, source(url, **access).fetch, wanted)
 
 
 def endpoint_error(url: str, wanted: Wanted = SKEWED, **access: Any) -> str:

@@ -18,7 +18,7 @@ from rmqlb.sources.dump import DumpSource, failed_command, read_table, without_n
 from rmqlb.sources.formats import documents as docs
 from rmqlb.sources.formats.documents import with_owners
 from rmqlb.sources.formats.loose_json import ObjectKey
-from tests.support.mismatches import every_case
+from tests.support.mismatches import every_case, refusal
 
 from .captures import DATA, MQADMIN, dashboard_body, dashboard_path, mqadmin_text, queue
 
@@ -48,10 +48,7 @@ def read(path: str, wanted: Wanted = ALL) -> ClusterSnapshot:
 
 
 def problem(path: str, wanted: Wanted = ALL) -> str:
-    with pytest.raises(DataError) as caught:
-        read(path, wanted)
-    assert "\n" not in caught.value.message
-    return caught.value.message.removeprefix(path)
+    return refusal(DataError, read, path, wanted).message.removeprefix(path)
 
 
 def brokers(snapshot: ClusterSnapshot, topic: str) -> dict[str, int]:
@@ -75,10 +72,9 @@ def test_one_route_is_the_same_in_every_form(name: str, written: Writer) -> None
 def test_a_route_needs_the_name_of_its_topic_and_a_mapping_has_them_all(written: Writer) -> None:
     path = dashboard_path("route-Skewed")
     for wanted in (Wanted(), Wanted(topics=("Skewed", "OrderEvents"))):
-        with pytest.raises(DocumentError) as caught:
-            read(path, wanted)
-        assert caught.value.message == f"{path} is the route of one topic, but does not name the topic"
-        assert caught.value.hint == "name the topic with --topic NAME"
+        caught = refusal(DocumentError, read, path, wanted)
+        assert caught.message == f"{path} is the route of one topic, but does not name the topic"
+        assert caught.hint == "name the topic with --topic NAME"
     path = written(b'{"A":' + ROUTE + b',"B":' + ROUTE.replace(b'"a"', b'"b"') + b"}")
     snapshot = read(path)
     assert {topic: brokers(snapshot, topic) for topic in snapshot.routes} == {"A": {"a": 2}, "B": {"b": 2}}
@@ -186,12 +182,10 @@ def test_a_file_without_end_or_out_of_reach_is_one_line(written: Writer, monkeyp
 @every_case("path", sorted(MQADMIN.glob("5.5.0-c*.txt")), ids=lambda path: path.stem)
 def test_what_other_mqadmin_commands_print_is_refused(path: Path) -> None:
     """As YAML, which a table nearly is, its error was one of a parser's about line 6."""
-    with pytest.raises(DataError) as raised:
-        read(str(path))
-    assert "\n" not in raised.value.message
+    raised = refusal(DataError, read, str(path))
     if "offline" not in path.stem:
-        assert raised.value.message.endswith(": a table of an mqadmin command other than topicRoute")
-        assert (raised.value.code, "--consumers" in (raised.value.hint or "")) == ("not-recognised", True)
+        assert raised.message.endswith(": a table of an mqadmin command other than topicRoute")
+        assert (raised.code, "--consumers" in (raised.hint or "")) == ("not-recognised", True)
 
 
 TABLES = sorted(path.stem for path in MQADMIN.glob("*-list.txt"))
@@ -216,9 +210,7 @@ def by_name(route: TopicRouteData) -> tuple[set[QueueData], list[BrokerData]]:
 
 
 def table_problem(text: str) -> str:
-    with pytest.raises(DocumentError) as caught:
-        table(text)
-    return caught.value.message.removeprefix("table")
+    return refusal(DocumentError, table, text).message.removeprefix("table")
 
 
 @every_case("name", TABLES)
@@ -255,9 +247,7 @@ T0 = "MessageQueue [topic=T, brokerName=a, queueId={}]"
 
 
 def route_problem(document: object, topic: str = "T") -> str:
-    with pytest.raises(DocumentError) as caught:
-        docs.parse_route(document, topic)  # type: ignore[arg-type]
-    return caught.value.message
+    return refusal(DocumentError, docs.parse_route, document, topic).message  # type: ignore[arg-type]
 
 
 def test_a_connections_version_has_the_name_that_rocketmq_gives_it() -> None:
@@ -338,8 +328,7 @@ def test_a_route_that_would_fill_the_memory_is_a_document_error() -> None:
 
 def test_what_clients_read_or_refuse_by_themselves_is_left_to_them() -> None:
     route = docs.parse_route({"queueDatas": [], "orderTopicConf": "a:99999999999"}, "T")
-    with pytest.raises(DataError, match="order config of topic T is malformed"):
-        route.publish_queues()
+    assert "order config of topic T is malformed" in refusal(DataError, route.publish_queues).message
     each_repeats_it = docs.parse_route(static(*["__global__"] * 3), "T")
     assert len(each_repeats_it.subscribe_queues()) == 100_000
 

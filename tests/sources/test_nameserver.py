@@ -17,7 +17,7 @@ from rmqlb.sources.opening import open_source
 from rmqlb.sources.pace import Pace
 from rmqlb.sources.source import Access, Refused
 from tests.support import replay_remoting as server
-from tests.support.mismatches import every_case
+from tests.support.mismatches import every_case, refusal
 from tests.support.replay_dashboard import Replay as Dashboard
 from tests.support.replay_dashboard import dashboard, failure
 from tests.support.replay_remoting import (
@@ -192,10 +192,9 @@ def test_members_of_each_broker_are_kept_apart_and_a_silent_broker_is_noted(brok
 
 
 def test_an_unknown_group_gets_a_did_you_mean(brokers: tuple[Replay, ...]) -> None:
-    with pytest.raises(DataError) as raised:
-        fetch(Wanted(group="order-sv"), *brokers)
-    assert raised.value.message == f"group order-sv is unknown at rocketmq://{brokers[0].address}"
-    assert raised.value.hint == "did you mean order-svc?"
+    raised = refusal(DataError, fetch, Wanted(group="order-sv"), *brokers)
+    assert raised.message == f"group order-sv is unknown at rocketmq://{brokers[0].address}"
+    assert raised.hint == "did you mean order-svc?"
 
 
 SECRET_KEY_HINT = "does the secret key (RMQLB_SECRET_KEY, --secret-key-file) belong to access key reader?"

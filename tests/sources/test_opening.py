@@ -23,7 +23,7 @@ from rmqlb.sources.native.source import NameServerReads
 from rmqlb.sources.opening import open_source
 from rmqlb.sources.source import Access
 from tests.cli.run import EXAMPLE, run
-from tests.support.mismatches import every_case
+from tests.support.mismatches import every_case, refusal
 from tests.support.replay_dashboard import Replay as Site
 from tests.support.replay_dashboard import dashboard, giving
 from tests.support.replay_remoting import Replay, at, cluster, refusing, refusing_address, remoting, success
@@ -113,8 +113,7 @@ def test_a_dashboard_a_proxy_and_a_file(tmp_path: Path) -> None:
         '{"schema": "rmqlb/snapshot", "formatVersion": "2.0", "data": {"topics": []}}'
     )
     assert steps(str(old)) == [*works("file"), *left("time")]
-    with pytest.raises(UsageError):
-        steps("ftp://h")
+    refusal(UsageError, steps, "ftp://h")
 
 
 def exits(code: int, *args: str) -> str:
@@ -172,10 +171,9 @@ NO_SOURCES = {
 @every_case(("words", "texts"), NO_SOURCES.items())
 def test_what_cannot_be_a_source_is_refused_without_showing_a_secret(words: str, texts: list[str]) -> None:
     for text in texts:
-        with pytest.raises(UsageError) as raised:
-            open_source(text, PLAIN)
-        assert words in raised.value.message
-        assert "s3cret" not in raised.value.message + (raised.value.hint or "")
+        raised = refusal(UsageError, open_source, text, PLAIN)
+        assert words in raised.message
+        assert "s3cret" not in raised.message + (raised.hint or "")
 
 
 def test_a_file_may_be_named_like_a_login(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -194,18 +192,16 @@ def test_an_address_server_leads_to_its_name_servers_without_the_user_or_a_signa
         assert isinstance(source.reads, NameServerReads)
         assert "OrderEvents" in source.fetch(Wanted(topics=("OrderEvents",))).routes
         assert endpoint(url.replace("://", "://me@")) == f"rocketmq://{server.address}"
-        with pytest.raises(UsageError) as raised:
-            open_source(url, signed)
-        assert raised.value.code == "hosts-over-http"
-        assert endpoint(f"rocketmq://{server.address}", signed) in (raised.value.hint or "")
+        raised = refusal(UsageError, open_source, url, signed)
+        assert raised.code == "hosts-over-http"
+        assert endpoint(f"rocketmq://{server.address}", signed) in (raised.hint or "")
 
 
 def test_an_address_server_that_lists_nothing_is_an_error() -> None:
     with dashboard(Site()) as http:
         for body in (b"", b"<html>", b'{"status":0}', b"a:9876;b:c", b"u@h:1", b";", b"x"):
             http.faults["/rocketmq/nsaddr"] = giving(body, 404 if body == b"x" else 200)
-            with pytest.raises(EndpointError):
-                open_source(f"{http.url}/rocketmq/nsaddr", PLAIN)
+            refusal(EndpointError, open_source, f"{http.url}/rocketmq/nsaddr", PLAIN)
 
 
 SCHEMES = ("rocketmq", "rocketmqs", "http", "https")
@@ -225,32 +221,30 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Any:
     ca.issue_cert("127.0.0.1").configure_cert(context)
     ca.cert_pem.write_to_path(path := tmp_path_factory.mktemp("ca") / "ca.pem")
     with remoting() as a, remoting(tls=context) as b, dashboard() as c, dashboard(tls=context) as d:
-        yield str(path), dict(zip(SCHEMES, [a.address, b.address, c.url[7:], d.url[8:]], strict=True))
+        yield str(path), dict(zip(SCHEMES, [a.address, b.address, c.url[7:], d.url[8:]], strict=True)), context
 
 
 @every_case(("typed", "real"), [(typed, real) for typed in SCHEMES for real in SCHEMES])
 def test_another_protocol_than_the_schemes_is_named(typed: str, real: str, servers: Any) -> None:
-    ca_file, addresses = servers
+    ca_file, addresses, _ = servers
     where = addresses[real]
     source = open_source(f"{typed}://{where}", Access(timeout=1.0, retries=0, ca_file=ca_file))
     if typed == real:
         assert source.fetch(Wanted(topics=("OrderEvents",))).routes
         return
-    with pytest.raises(EndpointError) as raised:
-        source.fetch(Wanted(topics=("OrderEvents",)))
-    assert raised.value.code == "wrong-protocol"
+    raised = refusal(EndpointError, source.fetch, Wanted(topics=("OrderEvents",)))
+    assert raised.code == "wrong-protocol"
     said = f"{where} {OVER_TLS[typed, real]}" if (typed, real) in OVER_TLS else SAID[real](where)
-    assert raised.value.message.startswith(said)
-    assert (raised.value.hint or "").startswith(f"write -s {real}://{where}")
+    assert raised.message.startswith(said)
+    assert (raised.hint or "").startswith(f"write -s {real}://{where}")
 
 
 def test_a_certificate_that_is_not_trusted_leads_to_no_other_protocol(servers: Any) -> None:
     """A default NameServer takes TLS and plain requests, so no hint suggests the scheme without TLS."""
-    _, addresses = servers
+    _, addresses, _ = servers
     for scheme in ("rocketmqs", "https"):
-        with pytest.raises(EndpointError) as raised:
-            open_source(f"{scheme}://{addresses[scheme]}", Access(timeout=1.0, retries=0)).fetch(Wanted(topics=("T",)))
-        assert raised.value.code == "tls-failed"
+        source = open_source(f"{scheme}://{addresses[scheme]}", Access(timeout=1.0, retries=0))
+        assert refusal(EndpointError, source.fetch, Wanted(topics=("T",))).code == "tls-failed"
 
 
 HTTP2_SETTINGS = bytes.fromhex("000012040000000000000300000064000400100000000600002000")
@@ -281,16 +275,10 @@ def grpc_server(context: ssl.SSLContext | None = None) -> Iterator[str]:
     ("rocketmqs", True, "uses gRPC over TLS, not RocketMQ's protocol over TLS"),
     ("https", True, "uses gRPC over TLS, not HTTPS"),
 ])  # fmt: skip
-def test_a_proxys_port_for_grpc_is_named(scheme: str, over_tls: bool, said: str, tmp_path: Path) -> None:
-    ca, context = trustme.CA(), ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    ca.issue_cert("127.0.0.1").configure_cert(context)
-    ca.cert_pem.write_to_path(path := tmp_path / "ca.pem")
+def test_a_proxys_port_for_grpc_is_named(scheme: str, over_tls: bool, said: str, servers: Any) -> None:
+    ca_file, _, context = servers
     with grpc_server(context if over_tls else None) as where:
-        source = open_source(f"{scheme}://{where}", Access(timeout=1.0, retries=0, ca_file=str(path)))
-        with pytest.raises(EndpointError) as raised:
-            source.fetch(Wanted(topics=("T",)))
-    assert (raised.value.code, raised.value.message) == ("wrong-protocol", f"{where} {said}")
-    assert (
-        raised.value.hint
-        == "name the NameServers with -n HOST:9876; pass a Proxy's remoting port with --proxy HOST:8080"
-    )
+        source = open_source(f"{scheme}://{where}", Access(timeout=1.0, retries=0, ca_file=ca_file))
+        raised = refusal(EndpointError, source.fetch, Wanted(topics=("T",)))
+    assert (raised.code, raised.message) == ("wrong-protocol", f"{where} {said}")
+    assert raised.hint == "name the NameServers with -n HOST:9876; pass a Proxy's remoting port with --proxy HOST:8080"

@@ -18,8 +18,18 @@ from rmqlb.sources.native.source import NameServerReads
 from rmqlb.sources.pace import Deadline, Pace, SilentServers, ask_concurrently
 from rmqlb.sources.source import Access
 from tests.support import replay_dashboard, replay_remoting
-from tests.support.mismatches import every_case
-from tests.support.replay_remoting import Fault, Replay, Turn, cluster, refusal, refusing, remoting, silent, success
+from tests.support.mismatches import every_case, refusal
+from tests.support.replay_remoting import (
+    Fault,
+    Replay,
+    Turn,
+    cluster,
+    error_answer,
+    refusing,
+    remoting,
+    silent,
+    success,
+)
 
 from . import test_dashboard as dashboards
 from .test_nameserver import body, reads
@@ -223,8 +233,7 @@ def test_silent_brokers_are_found_all_at_once() -> None:
         answer = success(body({"brokerAddrTable": table, "clusterAddrTable": {"c": sorted(table)}}))
         good = stack.enter_context(remoting(Replay(answers={(RequestCode.GET_BROKER_CLUSTER_INFO, ""): answer})))
         source = LiveSource(NameServerReads([good.address], Access(timeout=0.4, retries=0)))
-        with pytest.raises(EndpointError):
-            source.fetch(ALL)
+        refusal(EndpointError, source.fetch, ALL)
     assert waiting.most >= MUTE - 1
     assert {len(each.requests) for each in mute} == {1}
 
@@ -313,7 +322,7 @@ def test_a_client_that_does_not_run_the_group_owns_none_of_its_queues() -> None:
 
     def ghost(turn: Turn) -> None:
         is_one = turn.request.ext_fields["clientId"] == ONE
-        turn.write(turn.frame if is_one else turn.framed(refusal(1, reason)))
+        turn.write(turn.frame if is_one else turn.framed(error_answer(1, reason)))
 
     with cluster() as brokers:
         for broker in brokers:

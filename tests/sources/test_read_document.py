@@ -26,7 +26,7 @@ from rmqlb.sources.formats.loose_json import MAX_DIGITS, ObjectKey, read_loose
 from rmqlb.sources.formats.yaml_text import lines_of, read_yaml
 from rmqlb.sources.user_files.config_file import read_user_file
 from rmqlb.sources.user_files.policy_file import parse_policy
-from tests.support.mismatches import every_case
+from tests.support.mismatches import every_case, refusal
 
 from .captures import DATA
 
@@ -73,8 +73,7 @@ def test_a_bad_line_loses_no_other(values: list[dict[str, Any]], data: st.DataOb
 
 def test_a_document_beyond_the_bound_is_refused_and_what_is_no_snapshot_has_half_of_it() -> None:
     for body, limit, bound in ((snapshot(), 10, 10), (b"[         ]", 11, 5)):
-        with pytest.raises(DataError, match=f"larger than {bound} bytes"):
-            read_document(body, "x.json", limit=limit)
+        assert f"larger than {bound} bytes" in refusal(DataError, read_document, body, "x.json", limit=limit).message
 
 
 def test_when_a_snapshot_was_taken() -> None:
@@ -113,9 +112,7 @@ def test_a_name_that_is_given_is_that_of_what_does_not_name_itself_alone() -> No
     assert (list(named.routes), list(named.groups)) == (["T"], [])
     body = b'{"queueDatas": [], "brokerDatas": []}'
     assert list(read_document(body, "x", topic="U").snapshot.routes) == ["U"]
-    with pytest.raises(DataError) as caught:
-        read_document(body, "x", group="g")
-    assert caught.value.code == "topic-not-named"
+    assert refusal(DataError, read_document, body, "x", group="g").code == "topic-not-named"
 
 
 LIMIT = 1024 * 1024
@@ -127,9 +124,7 @@ def raw_deflate(body: bytes) -> bytes:
 
 
 def problem(body: bytes) -> str:
-    with pytest.raises(DocumentError) as caught:
-        inflate(body, LIMIT, "dump.gz")
-    return caught.value.message
+    return refusal(DocumentError, inflate, body, LIMIT, "dump.gz").message
 
 
 def test_chunks_beyond_the_limit_are_not_even_asked_for() -> None:
@@ -140,11 +135,10 @@ def test_chunks_beyond_the_limit_are_not_even_asked_for() -> None:
             next(asked)
             yield b"x" * 1000
 
-    with pytest.raises(DocumentError) as caught:
-        collect(endless(), 3 * 1024, "dump")
+    caught = refusal(DocumentError, collect, endless(), 3 * 1024, "dump")
     assert next(asked) == 4
-    assert caught.value.message == "dump: larger than 3 KB"
-    assert caught.value.hint == "if the size is right, raise the limit with --max-size"
+    assert caught.message == "dump: larger than 3 KB"
+    assert caught.hint == "if the size is right, raise the limit with --max-size"
 
 
 def test_what_unpacks_to_the_limit_is_read_and_a_bomb_is_never_unpacked() -> None:
@@ -259,9 +253,7 @@ def read_one(text: str) -> object:
 
 
 def json_problem(text: str) -> str:
-    with pytest.raises(DocumentError) as caught:
-        read_loose(text, "dump")
-    return caught.value.message
+    return refusal(DocumentError, read_loose, text, "dump").message
 
 
 @given(JSON_VALUES, st.booleans(), st.sampled_from([None, 1]))
@@ -346,9 +338,7 @@ BOMB = "a0: &a0 [x, x]\n" + "".join(f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9
 
 
 def yaml_problem(text: str) -> str:
-    with pytest.raises(DocumentError) as caught:
-        read_yaml(text, "dump.yaml")
-    return caught.value.message
+    return refusal(DocumentError, read_yaml, text, "dump.yaml").message
 
 
 @every_case("number", [2**61 - 1, 1 - 2**61, 10**40])
@@ -453,9 +443,8 @@ def test_a_wrong_text_says_where(reader: str, text: str, problem: str, hint: str
     path.write_text(text, encoding="utf-8")
     path.chmod(0o600)
     begins, read = READERS_OF[reader]
-    with pytest.raises(RmqlbError) as caught:
-        read(text, str(path))
-    assert caught.value.message == begins.replace("FILE", str(path)) + problem
-    assert caught.value.hint == hint
-    assert reader not in CODES or caught.value.code == CODES[reader]
-    assert not [secret for secret in SECRETS if secret in f"{caught.value.message}{hint}"]
+    caught = refusal(RmqlbError, read, text, str(path))
+    assert caught.message == begins.replace("FILE", str(path)) + problem
+    assert caught.hint == hint
+    assert reader not in CODES or caught.code == CODES[reader]
+    assert not [secret for secret in SECRETS if secret in f"{caught.message}{hint}"]

@@ -19,7 +19,7 @@ from rmqlb.sources.user_files import policy_file
 from rmqlb.sources.user_files.config_file import change_user_file, read_user_file, with_context, with_value
 from rmqlb.sources.user_files.policy_file import parse_policy, read_policy
 from rmqlb.sources.user_files.secrets import read_secret
-from tests.support.mismatches import every_case
+from tests.support.mismatches import every_case, refusal
 
 CTX = "contexts:\n  prod:\n    source: http://h\n"
 
@@ -82,21 +82,22 @@ def test_a_file_that_is_empty_or_not_there_says_nothing_and_one_that_is_no_file_
     os.mkfifo(tmp_path / "pipe", 0o600)
     path = file(tmp_path, b"\xff\xfe")
     for name, problem in (("pipe", "it is not a file"), ("", "Is a directory"), (path, "it is not UTF-8 text")):
-        with pytest.raises(UsageError, match=f"{tmp_path / name}: {problem}"):
-            read_user_file(str(tmp_path / name), any_value)
+        assert (
+            f"{tmp_path / name}: {problem}"
+            in refusal(UsageError, read_user_file, str(tmp_path / name), any_value).message
+        )
 
 
 @every_case("mode", [0o644, 0o640, 0o604, 0o666, 0o620, 0o602])
 def test_a_file_is_the_users_alone_to_change_and_one_that_names_a_secret_to_read(tmp_path: Path, mode: int) -> None:
     path = file(tmp_path, CTX + "    secret: env:X\n", mode)
-    with pytest.raises(UsageError) as raised:
-        read_user_file(path, any_value)
-    assert (raised.value.hint, raised.value.code) == (f"chmod 600 {path}", "config-not-private")
+    raised = refusal(UsageError, read_user_file, path, any_value)
+    assert (raised.hint, raised.code) == (f"chmod 600 {path}", "config-not-private")
     if mode & 0o022:
-        assert raised.value.message == f"{path}: other users can change it"
+        assert raised.message == f"{path}: other users can change it"
         return
     place = f"{path}, line 4, contexts.prod.secret"
-    assert raised.value.message == f"{place}: other users can read this file, which contains the location of a secret"
+    assert raised.message == f"{place}: other users can read this file, which contains the location of a secret"
     assert plain(read_user_file(file(tmp_path, CTX, mode), any_value))["contexts"] == {"prod": {"source": "http://h"}}
 
 
@@ -169,13 +170,11 @@ def test_a_failed_write_leaves_the_old_file_alone(path: Path, monkeypatch: pytes
 
     with monkeypatch.context() as patch:
         patch.setattr(os, step, fail)
-        with pytest.raises(UsageError, match=f"cannot write {path}: No space left on device"):
-            put(path, "staging")
+        assert f"cannot write {path}: No space left on device" in refusal(UsageError, put, path, "staging").message
     assert path.read_bytes() == before
     assert os.listdir(path.parent) == ["config.yaml"]
     path.write_text("outptu: json\n")  # a wrong file is not written over
-    with pytest.raises(UsageError, match="line 1: outptu: there is no key"):
-        put(path, "prod")
+    assert "line 1: outptu: there is no key" in refusal(UsageError, put, path, "prod").message
     assert path.read_text() == "outptu: json\n"
 
 
@@ -198,10 +197,9 @@ def get_password(service, user):
 
 
 def problem(text: str, environment: dict[str, str] | None = None) -> tuple[str, str | None]:
-    with pytest.raises(UsageError) as raised:
-        read_secret(text, WHERE, environment or {})
-    assert CANARY not in raised.value.message + (raised.value.hint or "")
-    return raised.value.message.removeprefix(f"{WHERE}: "), raised.value.hint
+    raised = refusal(UsageError, lambda: read_secret(text, WHERE, environment or {}))
+    assert CANARY not in raised.message + (raised.hint or "")
+    return raised.message.removeprefix(f"{WHERE}: "), raised.hint
 
 
 def test_what_is_no_place_is_refused_without_being_shown() -> None:
@@ -301,10 +299,8 @@ def test_a_file_that_is_too_large_or_no_text_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="larger than 1048576 bytes") as caught:
         policy_of(b"#" * (policy_file.MAX_BYTES + 1), tmp_path)
     assert caught.value.hint == "the limit is 1 MB"
-    with pytest.raises(UsageError, match="line 2 is not UTF-8 text"):
-        policy_of(b"rules:\n\xff", tmp_path)
-    with pytest.raises(DataError, match=r"--policy none\.yaml: No such file"):
-        read_policy("none.yaml", NAMES)
+    assert "line 2 is not UTF-8 text" in refusal(UsageError, policy_of, b"rules:\n\xff", tmp_path).message
+    assert "--policy none.yaml: No such file" in refusal(DataError, read_policy, "none.yaml", NAMES).message
 
 
 KEYS = ("rules", "name", "groups", "topics", "limits", "severity", "assume", "skipOffline", "rule", "until", *LIMITS)

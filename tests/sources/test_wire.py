@@ -29,7 +29,7 @@ from rmqlb.sources.native.wire import RemotingClient, TimedSocket, parse_address
 from rmqlb.sources.pace import Deadline, Pace
 from rmqlb.sources.source import Access
 from tests.support import replay_remoting as server
-from tests.support.mismatches import every_case
+from tests.support.mismatches import every_case, refusal
 from tests.support.replay_remoting import Fault, Replay, remoting, success
 
 ROUTE = request(RequestCode.GET_ROUTEINFO_BY_TOPIC, topic="OrderEvents")
@@ -53,11 +53,10 @@ def talking(replay: Replay, access: Access = ACCESS) -> Iterator[RemotingClient]
 
 
 def failure(opened: RemotingClient, address: str) -> EndpointError:
-    with pytest.raises(EndpointError) as caught:
-        opened.call(address, ROUTE)
-    assert caught.value.hint is not None
-    assert (caught.value.message + caught.value.hint).isprintable()
-    return caught.value
+    caught = refusal(EndpointError, opened.call, address, ROUTE)
+    assert caught.hint is not None
+    assert (caught.message + caught.hint).isprintable()
+    return caught
 
 
 def problem(opened: RemotingClient, address: str) -> str:
@@ -238,10 +237,9 @@ MALFORMED_RULES = {
 @every_case(("problem", "rules"), MALFORMED_RULES.items())
 def test_a_malformed_rule_is_refused(problem: str, rules: tuple[str, ...]) -> None:
     for rule in rules:
-        with pytest.raises(UsageError) as caught:
-            parse_address_map(["*:1=gw:1", rule])
-        assert caught.value.message == f"--map-address {rule!r} {problem}"
-        assert "--map-address '10.0.0.*:*=" in (caught.value.hint or "")
+        caught = refusal(UsageError, parse_address_map, ["*:1=gw:1", rule])
+        assert caught.message == f"--map-address {rule!r} {problem}"
+        assert "--map-address '10.0.0.*:*=" in (caught.hint or "")
 
 
 @given(st.text("ab*", min_size=1, max_size=8), st.text("ab", max_size=12))

@@ -1,4 +1,4 @@
-"""One test for many cases: it runs them all and lists the ones that fail, by name."""
+"""One test for many cases: it runs them all and lists the ones that fail, by name. And the error that a call ends with."""
 
 import functools
 import gzip
@@ -9,13 +9,18 @@ from base64 import b64decode
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import pytest
+
+from rmqlb.errors import RmqlbError
 
 SHOWN = 20
 _NOT_PASSED = (Exception, pytest.fail.Exception, pytest.skip.Exception)
 Ids = Sequence[object] | Callable[[Any], object] | None
+Given = ParamSpec("Given")
+Refused = TypeVar("Refused", bound=RmqlbError)
+Kinds = type[Refused] | tuple[type[Refused], ...]
 
 
 def every_case(names: str | Sequence[str], cases: Iterable[Any], ids: Ids = None) -> Callable[..., Callable[..., None]]:
@@ -78,6 +83,16 @@ def _case(columns: Sequence[str], case: Any, index: int, ids: Ids) -> tuple[str,
         name = str(ids[index])
     name = name or "-".join(str((ids(value) if callable(ids) else None) or repr(value))[:90] for value in values)
     return str(name), dict(zip(columns, values, strict=True))
+
+
+def refusal(
+    kinds: Kinds[Refused], call: Callable[Given, object], /, *args: Given.args, **more: Given.kwargs
+) -> Refused:
+    """The error that the call ends with; its message and its hint are one line each."""
+    with pytest.raises(kinds) as caught:
+        call(*args, **more)
+    assert "\n" not in f"{caught.value.message}{caught.value.hint}"
+    return caught.value
 
 
 def first_by_default(cases: Iterable[Any]) -> list[Any]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from rmqlb.remoting.codes import RequestCode, ResponseCode
 from rmqlb.remoting.command import RemotingCommand
-from tests.support.replay_remoting import Answer, Broker, Replay, Turn, cluster, refusal, reset, success
+from tests.support.replay_remoting import Answer, Broker, Replay, Turn, cluster, error_answer, reset, success
 
 GROUP, TOPIC = "order-svc", "OrderEvents"
 PAUSE_S = 0.7
@@ -63,7 +63,7 @@ class MovingGroup:
     def running(self, request: RemotingCommand) -> RemotingCommand:
         client_id = request.ext_fields["clientId"]
         if client_id not in self.now.owners:
-            return refusal(ResponseCode.SYSTEM_ERROR, f"The Consumer <{GROUP}> <{client_id}> not online")
+            return error_answer(ResponseCode.SYSTEM_ERROR, f"The Consumer <{GROUP}> <{client_id}> not online")
         queues = ",".join(
             f'{{"brokerName":"broker-{broker}","queueId":{number},"topic":"{TOPIC}"}}:{{"droped":false}}'
             for broker, number in _queues(self.now.owners[client_id])

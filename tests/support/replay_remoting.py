@@ -61,7 +61,7 @@ def success(body: bytes | None = None, **ext_fields: str) -> RemotingCommand:
     return RemotingCommand(code=0, ext_fields=ext_fields, body=body)
 
 
-def refusal(code: int, remark: str | None = None) -> RemotingCommand:
+def error_answer(code: int, remark: str | None = None) -> RemotingCommand:
     return RemotingCommand(code=code, remark=remark)
 
 
@@ -115,7 +115,7 @@ class Replay:
     def answer(self, request: RemotingCommand) -> RemotingCommand | None:
         """The right answer; None where a 4.9 server keeps silent."""
         if self.credentials is not None and not _is_signed(request, self.credentials):
-            return refusal(1, "org.apache.rocketmq.acl.common.AclException: signature check failed")
+            return error_answer(1, "org.apache.rocketmq.acl.common.AclException: signature check failed")
         found = self.answers.get((request.code, key(dict(request.ext_fields))))
         if found is None:
             return self._missing(request)
@@ -128,18 +128,18 @@ class Replay:
         match request.code:
             case RequestCode.GET_ROUTEINFO_BY_TOPIC:
                 text = f"No topic route info in name server for the topic: {topic}"
-                return refusal(ResponseCode.TOPIC_NOT_EXIST, f"{text}\nSee https://rocketmq.apache.org/docs/")
+                return error_answer(ResponseCode.TOPIC_NOT_EXIST, f"{text}\nSee https://rocketmq.apache.org/docs/")
             case RequestCode.GET_CONSUMER_CONNECTION_LIST:
-                return refusal(ResponseCode.CONSUMER_NOT_ONLINE, f"the consumer group[{group}] not online")
+                return error_answer(ResponseCode.CONSUMER_NOT_ONLINE, f"the consumer group[{group}] not online")
             case RequestCode.GET_CONSUMER_RUNNING_INFO:
-                return refusal(1, f"The Consumer <{group}> <{fields.get('clientId')}> not online")
+                return error_answer(1, f"The Consumer <{group}> <{fields.get('clientId')}> not online")
             case RequestCode.GET_CONSUME_STATS:
                 return success(b'{"consumeTps":0.0,"offsetTable":{}}')
             case RequestCode.QUERY_CONSUMER_OFFSET | RequestCode.GET_MAX_OFFSET | RequestCode.GET_MIN_OFFSET:
                 return self._offset(request)
         if self.version == "4.9.7":
             return None
-        return refusal(ResponseCode.REQUEST_CODE_NOT_SUPPORTED, f" request type {request.code} not supported")
+        return error_answer(ResponseCode.REQUEST_CODE_NOT_SUPPORTED, f" request type {request.code} not supported")
 
     def _offset(self, request: RemotingCommand) -> RemotingCommand:
         """As the captured consume stats have it, with every message still there; a queue that is not in them is none."""
@@ -152,7 +152,9 @@ class Replay:
         if request.code == RequestCode.GET_MAX_OFFSET:
             return success(offset=str(known[0].broker_offset) if known else "0")
         text = "Not found, V3_0_6_SNAPSHOT maybe this group consumer boot first"
-        return success(offset=str(known[0].consumer_offset)) if known else refusal(ResponseCode.QUERY_NOT_FOUND, text)
+        return (
+            success(offset=str(known[0].consumer_offset)) if known else error_answer(ResponseCode.QUERY_NOT_FOUND, text)
+        )
 
     def _stats(self, group: str) -> dict[MessageQueue, QueueState]:
         answer = self.answers.get((RequestCode.GET_CONSUME_STATS, f"consumerGroup={group}"))
@@ -171,7 +173,7 @@ class Turn:
 
     @property
     def frame(self) -> bytes:
-        return self.framed(self.answer or refusal(ResponseCode.SYSTEM_ERROR))
+        return self.framed(self.answer or error_answer(ResponseCode.SYSTEM_ERROR))
 
     def framed(self, response: RemotingCommand) -> bytes:
         version, opaque = VERSIONS[self.replay.version], self.request.opaque
@@ -219,7 +221,9 @@ class _Handler(socketserver.BaseRequestHandler):
         replay, is_read = self.server.replay, request.code in READ_ONLY
         if not is_read:
             replay.forbidden.append(request.code)
-        answer = replay.answer(request) if is_read else refusal(ResponseCode.REQUEST_CODE_NOT_SUPPORTED, "not a read")
+        answer = (
+            replay.answer(request) if is_read else error_answer(ResponseCode.REQUEST_CODE_NOT_SUPPORTED, "not a read")
+        )
         turn = Turn(replay, self.request, request, answer)
         fault = replay.faults.get(request.code) or replay.faults.get("*")
         if fault is not None and is_read:
@@ -372,7 +376,7 @@ def twice(turn: Turn) -> None:
 
 
 def refusing(code: int, remark: str | None = None) -> Fault:
-    return lambda turn: turn.write(turn.framed(refusal(code, remark)))
+    return lambda turn: turn.write(turn.framed(error_answer(code, remark)))
 
 
 def chattering(turn: Turn) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import Struct, field
 
 from rmqlb.engine.allocate import allocate
-from rmqlb.engine.allocate.rules import class_of
+from rmqlb.engine.allocate.rules import RULES, class_at
 from rmqlb.model.message_queue import MessageQueue
 from tools.manual.roff import Page
 
@@ -175,7 +175,7 @@ def _strategy(page: Page, name: str) -> None:
     case = CASES[name]
     page.subheading(name)
     page.paragraph(case.rule)
-    for text in _prose(getdoc(class_of(name)) or ""):
+    for text in _prose(getdoc(class_at(RULES[name].place)) or ""):
         page.paragraph(text)
     if case.said:
         page.paragraph(f"With {case.said}:")

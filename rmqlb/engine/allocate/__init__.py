@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, TypedDict, Unpack
 
-from rmqlb.engine.allocate.rules import JAVA, NAMES, PINNED, RULES, SIMPLE, WRAPPERS, Sdk, class_at, class_of, sdk_named
+from rmqlb.engine.allocate.rules import JAVA, NAMES, RULES, SIMPLE, WRAPPERS, Sdk, class_at, sdk_named
 from rmqlb.engine.allocate.strategy import (
     ConfigLists,
     Settings,
@@ -43,17 +43,15 @@ def strategy_class(name: str, settings: Settings | None = None, sdk: Sdk = JAVA)
         from rmqlb.engine.allocate.custom import CustomStrategy
 
         found: StrategyClass = partial(CustomStrategy, innermost, settings.custom[innermost])
-    elif innermost in sdk.classes:
-        found = class_at(sdk.classes[innermost])
-    elif innermost in SIMPLE:
-        found = class_of(innermost)
+    elif innermost in sdk.classes or innermost in SIMPLE:
+        found = class_at(sdk.classes.get(innermost) or RULES[innermost].place)
     else:
         problem = f"unknown strategy {innermost[:100]}"
         raise UsageError(problem, hint=suggestion("strategies", innermost.upper(), NAMES), code="unknown-strategy")
     if len(outer) > _MOST_WRAPPERS:
         raise UsageError(f"strategy {name[:40]}…: more than {_MOST_WRAPPERS} nested strategies")
     for wrapper in reversed(outer):
-        found = partial(class_of(wrapper), found)
+        found = partial(class_at(RULES[wrapper].place), found)
     return found
 
 
@@ -72,10 +70,6 @@ def unset_options(strategy: str, settings: Settings) -> tuple[str, str] | None:
         if needs is not None and needs.given(settings) is None:
             return name, needs.options
     return None
-
-
-def is_pinned(strategy: str, settings: Settings) -> bool:
-    return any(name in PINNED for name in names_inside(strategy, settings))
 
 
 def custom_inside(strategy: str, settings: Settings) -> str | None:

@@ -9,8 +9,9 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
-from rmqlb.engine.allocate import custom_inside, full_name, is_pinned, prepare
-from rmqlb.engine.allocate.pin import chosen_hosts, host
+from rmqlb.engine.allocate import custom_inside, full_name, names_inside, prepare
+from rmqlb.engine.allocate.machines import chosen_hosts, host
+from rmqlb.engine.allocate.rules import PINNED
 from rmqlb.engine.allocate.strategy import Settings, StrategyFunction, with_function
 from rmqlb.errors import AllocationError
 from rmqlb.model.message_queue import MessageQueue, sort_client_ids, sort_queues
@@ -105,7 +106,7 @@ def _pin_findings(
     strategies: Iterable[str], queues: Iterable[MessageQueue], client_ids: Iterable[str], settings: Settings
 ) -> Iterator[Finding]:
     """Queues that pins leave unassigned: by a mistake, or because no consumer runs on the machines."""
-    names = [name for name in dict.fromkeys(strategies) if is_pinned(name, settings)]
+    names = [each for each in dict.fromkeys(strategies) if {*PINNED}.intersection(names_inside(each, settings))]
     topics, ids = _by_topic(queues) if names else {}, sort_client_ids(set(client_ids))
     for name in names if ids else ():
         full, left = full_name(name, settings), list[MessageQueue]()

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from rmqlb.engine.allocate.avg import Averagely, AveragelyByCircle
 from rmqlb.engine.allocate.consistent_hash import ConsistentHash, Ring, check_ring
-from rmqlb.engine.allocate.machine_room import ByMachineRoom
+from rmqlb.engine.allocate.machines import ByMachineRoom
 from rmqlb.engine.allocate.strategy import Prepared, Settings
 from rmqlb.errors import AllocationError
 from rmqlb.model.message_queue import MessageQueue

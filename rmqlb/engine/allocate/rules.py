@@ -48,15 +48,15 @@ RULES: Mapping[str, StrategyRule] = {
     "AVG": StrategyRule("place", "AllocateMessageQueueAveragely", None, "avg.Averagely"),
     "AVG_BY_CIRCLE": StrategyRule("place", "AllocateMessageQueueAveragelyByCircle", None, "avg.AveragelyByCircle"),
     "CONFIG": StrategyRule("name", "AllocateMessageQueueByConfig", _LISTS, "avg.ByConfig"),
-    "MACHINE_ROOM": StrategyRule("place", "AllocateMessageQueueByMachineRoom", _ROOMS, "machine_room.ByMachineRoom"),
+    "MACHINE_ROOM": StrategyRule("place", "AllocateMessageQueueByMachineRoom", _ROOMS, "machines.ByMachineRoom"),
     "CONSISTENT_HASH": StrategyRule(
         "hash", "AllocateMessageQueueConsistentHash", None, "consistent_hash.ConsistentHash"
     ),
     "MACHINE_ROOM_NEARBY": StrategyRule(
-        "name", "AllocateMachineRoomNearby", _ZONES, "machine_room.MachineRoomNearby", wraps=True
+        "name", "AllocateMachineRoomNearby", _ZONES, "machines.MachineRoomNearby", wraps=True
     ),
-    "PIN": StrategyRule("machine", None, _MACHINES, "pin.Pinned", wraps=True),
-    "PIN_OVER_ALL": StrategyRule("machine", None, _MACHINES, "pin.PinnedOverAll", wraps=True),
+    "PIN": StrategyRule("machine", None, _MACHINES, "machines.Pinned", wraps=True),
+    "PIN_OVER_ALL": StrategyRule("machine", None, _MACHINES, "machines.PinnedOverAll", wraps=True),
 }  # by RocketMQ's names, in the order of all lists of strategies
 
 NAMES = tuple(RULES)
@@ -67,10 +67,6 @@ PINNED = tuple(name for name, rule in RULES.items() if rule.decides == "machine"
 BY_PLACE = tuple(name for name, rule in RULES.items() if rule.decides == "place")
 HASHING = tuple(name for name, rule in RULES.items() if rule.decides == "hash")
 JAVA_CLASSES = {rule.java_class: name for name, rule in RULES.items() if rule.java_class is not None}
-
-
-def class_of(name: str) -> Callable[..., Strategy]:
-    return class_at(RULES[name].place)
 
 
 @cache

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from itertools import count, islice
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from rmqlb.errors import DataError, UsageError, typed
+from rmqlb.errors import DataError, UsageError
 from rmqlb.model.message_queue import sort_client_ids
 from rmqlb.model.result import counted
 from rmqlb.model.route import MASTER_ID, PERM_READ, PERM_WRITE, BrokerData, QueueData, TopicRouteData
@@ -86,17 +86,13 @@ def change_members(client_ids: Iterable[str], changes: Changes) -> tuple[str, ..
 
 def change_routes(routes: Sequence[TopicRouteData], changes: Changes) -> tuple[TopicRouteData, ...]:
     """The routes after the change (raises UsageError): only topics that have a broker lose it."""
-    brokers = [{data.broker_name for data in route.queue_datas} for route in routes]
+    brokers = {data.broker_name for route in routes for data in route.queue_datas}
     names = ", ".join(route.topic for route in routes[:8]) + (", …" if len(routes) > 8 else "")
     have = f"topic {names} has" if len(routes) == 1 else f"topics {names} have"
-    lost = {"remove_brokers": changes.remove_brokers, "remove_masters": changes.remove_masters}
-    for option, of_option in zip(("--remove-broker", _REMOVE_MASTER), lost.values(), strict=True):
-        for name in of_option:
-            _must_be_among(set[str]().union(*brokers), name, option, have)
-    return tuple(
-        change_route(route, replace(changes, **{key: tuple(n for n in own if n in there) for key, own in lost.items()}))
-        for route, there in zip(routes, brokers, strict=True)
-    )
+    for option, lost in (("--remove-broker ", changes.remove_brokers), (_REMOVE_MASTER, changes.remove_masters)):
+        for name in lost:
+            _must_be_among(brokers, name, option, have)
+    return tuple(change_route(route, changes) for route in routes)
 
 
 def change_route(route: TopicRouteData, changes: Changes) -> TopicRouteData:
@@ -104,28 +100,25 @@ def change_route(route: TopicRouteData, changes: Changes) -> TopicRouteData:
 
     An added broker is readable and writable and has a master.
     """
-    if changes.touches_route and route.is_static:
+    names = {data.broker_name for data in route.queue_datas}
+    lost, headless = (names.intersection(each) for each in (changes.remove_brokers, changes.remove_masters))
+    more = changes.add_brokers or changes.read_queues or changes.write_queues
+    if route.is_static and (lost or headless or more):
         problem = f"topic {route.topic} is a static topic: its queues are logical and do not follow brokers"
         raise UsageError(problem, hint="plan only changes of its consumers", code="static-topic")
-    for name in changes.remove_brokers:
-        _must_have(route, name, "--remove-broker")
-        route = _without_broker(route, name)
-    for name in changes.remove_masters:
-        _must_have(route, name, _REMOVE_MASTER)
+    for name in sorted(headless):
         route = _without_master(route, name)
+    route = _without_brokers(route, lost)
     for broker in changes.add_brokers:
         route = _with_broker(route, broker)
-    for option, field, counts in (
-        ("--read-queues", "read_queue_nums", changes.read_queues),
-        ("--write-queues", "write_queue_nums", changes.write_queues),
-    ):
+    for kind, counts in (("read", changes.read_queues), ("write", changes.write_queues)):
         for each in counts:
+            names = {data.broker_name for data in route.queue_datas}
             if each.broker_name is not None:
-                _must_have(route, each.broker_name, option)
-            datas = (
-                replace(data, **{field: each.number}) if each.broker_name in (None, data.broker_name) else data
-                for data in route.queue_datas
-            )
+                _must_be_among(names, each.broker_name, f"--{kind}-queues ", f"topic {route.topic} has")
+                names = {each.broker_name}
+            becomes = {f"{kind}_queue_nums": each.number}
+            datas = (replace(data, **becomes) if data.broker_name in names else data for data in route.queue_datas)
             route = replace(route, queue_datas=tuple(datas))
     return route
 
@@ -170,9 +163,9 @@ def _no_contradiction(changes: Changes) -> None:
         raise UsageError(problem, hint=hint, code="contradicting-changes")
 
 
-def _without_broker(route: TopicRouteData, name: str) -> TopicRouteData:
-    queues = tuple(data for data in route.queue_datas if data.broker_name != name)
-    brokers = tuple(broker for broker in route.broker_datas if broker.broker_name != name)
+def _without_brokers(route: TopicRouteData, names: Collection[str]) -> TopicRouteData:
+    queues = tuple(data for data in route.queue_datas if data.broker_name not in names)
+    brokers = tuple(broker for broker in route.broker_datas if broker.broker_name not in names)
     return replace(route, queue_datas=queues, broker_datas=brokers)
 
 
@@ -184,7 +177,7 @@ def _without_master(route: TopicRouteData, name: str) -> TopicRouteData:
         raise DataError(text, hint="--remove-broker removes its slaves too", code="unknown-broker")
     slaves = {number: address for number, address in broker.broker_addrs.items() if number != MASTER_ID}
     if not slaves:
-        return _without_broker(route, name)
+        return _without_brokers(route, (name,))
     left = replace(broker, broker_addrs=slaves)
     return replace(route, broker_datas=tuple(left if each is broker else each for each in route.broker_datas))
 
@@ -214,11 +207,7 @@ def _must_be_in(members: list[str], client_id: str, option: str) -> None:
         raise DataError(f"{option} {client_id}: it is not in the group", hint=hint, code="not-in-group")
 
 
-def _must_have(route: TopicRouteData, name: str, option: str) -> None:
-    _must_be_among({data.broker_name for data in route.queue_datas}, name, option, f"topic {route.topic} has")
-
-
 def _must_be_among(names: set[str], name: str, option: str, have: str) -> None:
     if name not in names:
         hint = suggestion("brokers", name, names)
-        raise DataError(f"{typed(option, name)}: {have} no such broker", hint=hint, code="unknown-broker")
+        raise DataError(f"{option}{name}: {have} no such broker", hint=hint, code="unknown-broker")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import reduce
-from itertools import combinations
+from itertools import chain, combinations
 from math import ceil, comb, inf
 from typing import Any, get_args
 
@@ -60,7 +60,6 @@ Progress = Callable[[int, int], None]
 
 class _Queues(Struct, frozen=True):
     queues_per_broker: int | None
-    routes: tuple[TopicRouteData, ...]
     layout: Layout
     without_broker: Mapping[str, Layout]  # broker → the queues left after its loss
 
@@ -167,8 +166,12 @@ def _queues(routes: Sequence[TopicRouteData], question: SizeQuestion, number: in
         changed, loads = _with_queues(routes, loads, number, question)
     brokers = dict.fromkeys(queue.broker_name for route in changed for queue in route.subscribe_queues())
     lost = {name: _without_broker(changed, loads, name) for name in brokers if question.limits.survive_broker}
-    left = {name: layout_of(*each, question) for name, each in lost.items()}
-    return _Queues(number, changed, layout_of(changed, loads, question), left)
+    left = {name: _layout_of(*each, question) for name, each in lost.items()}
+    return _Queues(number, _layout_of(changed, loads, question), left)
+
+
+def _layout_of(routes: Sequence[TopicRouteData], loads: Loads, question: SizeQuestion) -> Layout:
+    return layout_of((route.subscribe_queues() for route in routes), loads, question)
 
 
 def _with_queues(
@@ -228,16 +231,16 @@ def _sizes_of(
     most, sdk = question.consumers[1], sdk_named(question.sdk).sdk
     as_java = sdk is JAVA or strategy in ("AVG", "AVG_BY_CIRCLE")  # Go cuts the blocks of MACHINE_ROOM from all queues
     if not question.subscribed and strategy in BY_PLACE and strategy not in settings.custom and as_java:
-        return lambda layout: PlaceSizes(layout, strategy, settings, sdk), [f"{place:05d}" for place in range(most)]
+        return lambda layout: PlaceSizes(layout, strategy, settings), [f"{place:05d}" for place in range(most)]
     id_sets = future_ids(strategy, settings, question, most)
     by_hash = names_inside(strategy, settings) == ["CONSISTENT_HASH"] and settings.virtual_nodes > 0 and sdk is JAVA
     if by_hash and not question.subscribed:
-        every = {queue for each in queues for queue in each.layout.queues}
+        every = {queue for each in queues for queue in chain(*each.layout.topics)}
         of_host = Counter(future_hosts(question)).values() if question.limits.survive_host else ()
         losses = max([question.limits.survive, *of_host])
         heirs = heirs_on_rings(id_sets, len(every), settings.virtual_nodes, losses)
         return lambda layout: HashSizes(layout, heirs, len(id_sets)), id_sets[0]
-    return lambda layout: IdSizes(layout, strategy, settings, id_sets, sdk, question.subscribed), id_sets[0]
+    return lambda layout: IdSizes(layout, strategy, settings, id_sets), id_sets[0]
 
 
 def _point(candidate: _Candidate, consumers: int, limits: SizeLimits, seed: int) -> SizePoint:
@@ -246,27 +249,25 @@ def _point(candidate: _Candidate, consumers: int, limits: SizeLimits, seed: int)
     trials, enough = len(figures), limits.share
     fails = _broken(figures, limits)
     worst: dict[Limit, tuple[tuple[int, float], AfterLoss]] = {}
-    exact = True
     if not candidate.sizes.trials or len(set().union(*fails.values())) < trials:
-        for limit, loss, left, is_exact in _losses(candidate, consumers, limits, seed):
-            exact &= is_exact
+        for limit, loss, left in _losses(candidate, consumers, limits, seed):
             broken = _broken(left, limits)
             failing = set().union(*broken.values()) if left else set(range(trials))
             if failing:
                 fails.setdefault(limit, set()).update(failing)
-            badness = len(failing), max((each.imbalance or 0.0 for each in left), default=float("inf"))
+            badness = len(failing), max((each.imbalance or 0.0 for each in left), default=inf)
             if limit not in worst or badness > worst[limit][0]:
                 of_limits = _failing(broken, trials, enough) if left else (limit,)
-                worst[limit] = badness, AfterLoss(**loss, fails=of_limits, **_at_share(left, enough))
+                lost: dict[str, Any] = {"lost_consumers": 0, "lost_broker": None} | loss
+                worst[limit] = badness, AfterLoss(**lost, fails=of_limits, **_at_share(left, enough))
     share = (trials - len(set().union(*fails.values()))) / trials
     after = {limit: found for limit, (_, found) in worst.items()}
-    after_loss = after.get("survive")
     return SizePoint(
         consumers=consumers,
         satisfied=share >= enough,
         fails=() if share >= enough else _failing(fails, trials, enough),
         share=share,
-        after_loss=after_loss and replace(after_loss, exact=exact),
+        after_loss=after.get("survive"),
         after_broker_loss=after.get("survive-broker"),
         after_host_loss=after.get("survive-host"),
         **_at_share(figures, enough),
@@ -292,31 +293,27 @@ def _broken(figures: Sequence[SizeFigures], limits: SizeLimits) -> dict[Limit, s
     return found
 
 
-_Lost = tuple[Limit, dict[str, Any], Sequence[SizeFigures], bool]
-"""Limit, what is lost, figures after the loss, and whether every such loss was tried."""
+_Lost = tuple[Limit, dict[str, Any], Sequence[SizeFigures]]
+"""Limit, what is lost (fields of AfterLoss), and the figures after the loss; none where nothing is left."""
 
 
 def _losses(candidate: _Candidate, consumers: int, limits: SizeLimits, seed: int) -> Iterator[_Lost]:
-    sizes = candidate.sizes
-    loss: dict[str, Any]
-    for number in range(1, limits.survive + 1):
-        loss = {"lost_consumers": number, "lost_broker": None}
-        if number >= consumers:
-            yield "survive", loss, (), True
-            break
+    sizes, numbers = candidate.sizes, range(1, min(limits.survive, consumers - 1) + 1)
+    exact = not sizes.trials or all(comb(consumers, number) <= MOST_LOSSES for number in numbers)
+    for number in numbers:
         choices = lost_consumers(consumers, number, seed) if sizes.trials else [tuple(range(number))]
         left = zip(*(sizes.figures(consumers, at) for at in choices), strict=True)
-        exact = not sizes.trials or comb(consumers, number) <= MOST_LOSSES
-        yield "survive", loss, [reduce(SizeFigures.worse, each) for each in left], exact
+        loss = {"lost_consumers": number, "exact": exact}
+        yield "survive", loss, [reduce(SizeFigures.worse, each) for each in left]
+    if limits.survive >= consumers:
+        yield "survive", {"lost_consumers": consumers, "exact": exact}, ()
     hosts = candidate.hosts[:consumers]
     for name in dict.fromkeys(hosts):
-        lost_with_it = [place for place, each in enumerate(hosts) if each == name]
-        left_over = sizes.figures(consumers, lost_with_it) if len(lost_with_it) < consumers else ()
-        loss = {"lost_consumers": len(lost_with_it), "lost_broker": None, "lost_host": name}
-        yield "survive-host", loss, left_over, True
+        lost = [place for place, each in enumerate(hosts) if each == name]
+        left_over = sizes.figures(consumers, lost) if len(lost) < consumers else ()
+        yield "survive-host", {"lost_consumers": len(lost), "lost_host": name}, left_over
     for broker, others in candidate.without_broker.items():
-        loss = {"lost_consumers": 0, "lost_broker": broker}
-        yield "survive-broker", loss, () if others is None else others.figures(consumers), True
+        yield "survive-broker", {"lost_broker": broker}, () if others is None else others.figures(consumers)
 
 
 def lost_consumers(consumers: int, number: int, seed: int) -> Iterator[tuple[int, ...]]:
@@ -365,9 +362,9 @@ def _answer(
     chosen = min(order, key=lambda at: (*_rank(best[at], limits), candidates[at].queues.queues_per_broker or 0, at))
     curve, candidate = curves[chosen], candidates[chosen]
     allowed = tuple(point.consumers for point in curve if point.satisfied)
-    trials, sdk, layout = candidate.sizes.trials, sdk_named(question.sdk).sdk, candidate.queues.layout
-    ids = candidate.client_ids[: best[chosen].consumers]
-    owners = IdSizes(layout, candidate.strategy, settings, [ids], sdk, question.subscribed).owners(ids)
+    trials, layout = candidate.sizes.trials, candidate.queues.layout
+    ids, numbers = candidate.client_ids[: best[chosen].consumers], {each[0].topic: len(each) for each in layout.topics}
+    owners = IdSizes(layout, candidate.strategy, settings, [ids]).owners(ids)
     return GroupSize(
         group=group,
         consumers=min(allowed, default=None),
@@ -377,10 +374,7 @@ def _answer(
         replica_counts=ReplicaCounts(min(allowed, default=None), max(allowed, default=None), allowed),
         best=best[chosen],
         limits=limits,
-        topics=tuple(
-            SizedTopic(now.topic, len(then.subscribe_queues()), len(now.subscribe_queues()))
-            for now, then in zip(routes, candidate.queues.routes, strict=True)
-        ),
+        topics=tuple(SizedTopic(now.topic, numbers.get(now.topic, 0), len(now.subscribe_queues())) for now in routes),
         consumers_now=len(question.present) or None,
         candidates=tuple(map(_result_of, candidates, curves, best)),
         every_order=not trials,

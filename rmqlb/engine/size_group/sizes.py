@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, cached_property
-from itertools import chain, compress
+from itertools import chain
 from math import inf
 from typing import Any, Protocol
 
@@ -19,15 +19,13 @@ from msgspec.structs import astuple, replace
 
 from rmqlb.engine.allocate import names_inside, prepare
 from rmqlb.engine.allocate.consistent_hash import check_ring, ring_hash
-from rmqlb.engine.allocate.machine_room import room
-from rmqlb.engine.allocate.pin import host
-from rmqlb.engine.allocate.rules import JAVA, RULES, Sdk
+from rmqlb.engine.allocate.machines import host, room
+from rmqlb.engine.allocate.rules import RULES, sdk_named
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.backlog import Flow, Pool, backlog, gone_in
 from rmqlb.engine.kernel import Draws, stream_key
 from rmqlb.errors import DataError, UsageError
 from rmqlb.model.message_queue import MessageQueue, sort_client_ids, sort_queues
-from rmqlb.model.route import TopicRouteData
 from rmqlb.model.size_group import SizedBacklog, SizePoint, SizeQuestion, TimeLimit
 
 _STREAM = 19
@@ -44,67 +42,52 @@ class Load(Struct, frozen=True):
     ahead: float = inf  # of those that a consumer pulls ahead, in seconds
 
 
-class Topic(Struct, frozen=True):
-    queues: tuple[MessageQueue, ...]  # readable
-    loads: tuple[Load, ...]  # of each queue; empty when unknown
-
-
 class Layout(Struct, frozen=True, dict=True):
     """The topics of a group with readable queues."""
 
-    topics: tuple[Topic, ...]
-    threads: int
-    orderly: bool
-    batch: float  # mean messages of a full call
-    outage_s: float | None  # to catch up afterwards
-    has_lag: bool  # which is to be drained
-
-    @cached_property
-    def has_work(self) -> bool:
-        return any(topic.loads for topic in self.topics)
-
-    @property
-    def queues(self) -> list[MessageQueue]:
-        return [queue for topic in self.topics for queue in topic.queues]
-
-    @property
-    def loads(self) -> list[Load]:
-        return [load for topic in self.topics for load in topic.loads]
+    topics: tuple[tuple[MessageQueue, ...], ...]
+    loads: Mapping[MessageQueue, Load]  # of each queue, in their order; empty when unknown
+    question: SizeQuestion
 
     @cached_property
     def one_thread(self) -> float:
         """The work of a queue in an orderly group, which one thread does alone (`ProcessQueue`'s lock)."""
-        return max((load.work for load in self.loads), default=0.0) if self.orderly else 0.0
+        works = (load.work for load in self.loads.values())
+        return max(works, default=0.0) if self.question.orderly else 0.0
 
     def backlogs(self, loads: Sequence[Load]) -> dict[TimeLimit, list[Load]]:
         """The lag of queues in the requested cases: after the outage, and now."""
         found: dict[TimeLimit, list[Load]] = {}
-        if self.outage_s is not None:
-            found["catch-up"] = [replace(load, lag=load.work * self.outage_s) for load in loads]
-        if self.has_lag:
+        limits = self.question.limits
+        if limits.outage_ms is not None:
+            outage_s = limits.outage_ms / 1000
+            found["catch-up"] = [replace(load, lag=load.work * outage_s) for load in loads]
+        if limits.drain_in_ms is not None:
             found["drain-in"] = [*loads]
         return found
 
     def drain_s(self, share: Sequence[Load]) -> float:
         """The time until a consumer has no lag in its queues; inf is never."""
         lag, work = sum(load.lag for load in share), sum(load.work for load in share)
-        if lag == inf or (not self.orderly and self.batch == 1):
-            return _or_never(gone_in(lag, work, self.threads))
-        if self.orderly and len(share) <= self.threads:
+        orderly, threads = self.question.orderly, self.question.threads
+        if lag == inf or (not orderly and self.question.batch == 1):
+            return _or_never(gone_in(lag, work, threads))
+        if orderly and len(share) <= threads:
             return max((_or_never(gone_in(load.lag, load.work, 1.0)) for load in share), default=0.0)
         flows = {MessageQueue("", "", n): self.flow(load, ("",)) for n, load in enumerate(share)}
-        return _or_never(backlog(flows, {"": Pool(self.threads, self.orderly)}).group.gone_s)
+        return _or_never(backlog(flows, {"": Pool(threads, orderly)}).group.gone_s)
 
     def flow(self, load: Load, owners: tuple[str, ...]) -> Flow:
         """The flow of a queue in thread time, in which a message that comes alone takes a second."""
-        return Flow(load.work, 1.0, load.lag, owners, self.batch, load.ahead)
+        return Flow(load.work, 1.0, load.lag, owners, self.question.batch, load.ahead)
 
     def sized_backlogs(self, point: SizePoint, owners: Mapping[MessageQueue, Sequence[str]]) -> Iterator[SizedBacklog]:
         """The queue whose lag ends last at this size, and the queue that no number of consumers makes faster."""
         times: dict[TimeLimit, float | None] = {"catch-up": point.catch_up_ms, "drain-in": point.drain_ms}
-        pools = {owner: Pool(self.threads, self.orderly) for own in owners.values() for owner in own}
-        for limit, of_queues in self.backlogs(self.loads).items():
-            loads = dict(zip(self.queues, of_queues, strict=True))
+        pool = Pool(self.question.threads, self.question.orderly)
+        pools = {owner: pool for own in owners.values() for owner in own}
+        for limit, of_queues in self.backlogs([*self.loads.values()]).items():
+            loads = dict(zip(self.loads, of_queues, strict=True))
             alone = {queue: self.drain_s([load]) for queue, load in loads.items()}
             slowest = max(alone, key=lambda queue: alone[queue])
             flows = {q: self.flow(load, tuple(owners.get(q, ()))) for q, load in loads.items()}
@@ -127,10 +110,10 @@ class Layout(Struct, frozen=True, dict=True):
     ) -> SizeFigures:
         """The figures of these shares: the queues of each consumer, at least of the busiest one."""
         imbalance = most * consumers / owned if owned else None
-        if not self.has_work:
+        if not self.loads:
             return SizeFigures(imbalance, idle, None, unassigned, duplicate_owners)
         busiest = max(sum(load.work for load in share) for share in shares)
-        used = _rounded(max(busiest / self.threads, self.one_thread))
+        used = _rounded(max(busiest / self.question.threads, self.one_thread))
         slowest: dict[TimeLimit, float] = {}
         for share in shares:
             for limit, own in self.backlogs(share).items():
@@ -148,12 +131,11 @@ def _or_never(time_s: float | None) -> float:
     return inf if time_s is None else time_s
 
 
-def layout_of(routes: Sequence[TopicRouteData], loads: Mapping[MessageQueue, Load], question: SizeQuestion) -> Layout:
-    topics = [tuple(queues) for route in routes if (queues := route.subscribe_queues())]
-    found = [Topic(each, tuple(loads[queue] for queue in each) if loads else ()) for each in topics]
-    outage_s = None if question.limits.outage_ms is None else question.limits.outage_ms / 1000
-    has_lag = question.limits.drain_in_ms is not None
-    return Layout(tuple(found), question.threads, question.orderly, question.batch, outage_s, has_lag)
+def layout_of(
+    topics: Iterable[Sequence[MessageQueue]], loads: Mapping[MessageQueue, Load], question: SizeQuestion
+) -> Layout:
+    found = tuple(tuple(queues) for queues in topics if queues)
+    return Layout(found, {queue: loads[queue] for queues in found for queue in queues} if loads else {}, question)
 
 
 class SizeFigures(Struct, frozen=True):
@@ -191,56 +173,43 @@ class PlaceSizes:
 
     trials = 0
 
-    def __init__(self, layout: Layout, strategy: str, settings: Settings, sdk: Sdk) -> None:
-        for topic in layout.topics:
-            prepare(strategy, topic.queues, ["a"], settings, sdk).share("a")  # throws what clients throw
-        allocated = (_of_listed_rooms(topic, strategy, settings) for topic in layout.topics)
-        self._layout = replace(layout, topics=tuple(topic for topic in allocated if topic.queues))
-        self._unassigned = len(layout.queues) - len(self._layout.queues)
-        self._strategy, self._settings, self._sdk = strategy, settings, sdk
+    def __init__(self, layout: Layout, strategy: str, settings: Settings) -> None:
+        sdk, topics = sdk_named(layout.question.sdk).sdk, layout.topics
+        for queues in topics:
+            prepare(strategy, queues, ["a"], settings, sdk).share("a")  # throws what clients throw
+        if strategy == "MACHINE_ROOM":  # queues of other rooms have no owner
+            rooms = settings.consumer_idcs or ()
+            topics = tuple(tuple(queue for queue in each if room(queue.broker_name) in rooms) for each in topics)
+        self._layout = layout_of(topics, layout.loads, layout.question)
+        self._numbers = [len(queues) for queues in self._layout.topics]
+        self._unassigned = sum(map(len, layout.topics)) - sum(self._numbers)
+        self._strategy, self._settings = strategy, settings
         self._known: dict[int, list[SizeFigures]] = {}
 
     def figures(self, consumers: int, lost: Sequence[int] = ()) -> Sequence[SizeFigures]:
         left = consumers - len(lost)
         if left not in self._known:
-            topics, numbers = self._layout.topics, [len(topic.queues) for topic in self._layout.topics]
-            most = sum(-(-number // left) for number in numbers)
-            idle = max(left - max(numbers, default=0), 0)
-            even = all(len(set(topic.loads)) == 1 for topic in topics if topic.loads)
-            busiest = [load for topic in topics for load in topic.loads[:1] * -(-len(topic.queues) // left)]
-            found = self._layout.figures(left, most, sum(numbers), idle, [busiest], self._unassigned)
-            if not even:
+            loads = self._layout.loads
+            most = sum(-(-number // left) for number in self._numbers)
+            idle = max(left - max(self._numbers, default=0), 0)
+            topics = [[loads[queue] for queue in queues] for queues in self._layout.topics if loads]
+            busiest = [load for topic in topics for load in topic[: -(-len(topic) // left)]]
+            found = self._layout.figures(left, most, sum(self._numbers), idle, [busiest], self._unassigned)
+            if any(len(set(topic)) > 1 for topic in topics):
                 ids = [f"{place:05d}" for place in range(left)]
-                (by_id,) = IdSizes(self._layout, self._strategy, self._settings, [ids], self._sdk).figures(left)
+                (by_id,) = IdSizes(self._layout, self._strategy, self._settings, [ids]).figures(left)
                 times = {"catch_up_ms": by_id.catch_up_ms, "drain_ms": by_id.drain_ms}
                 found = replace(found, utilisation=by_id.utilisation, **times)
             self._known[left] = [found]
         return self._known[left]
 
 
-def _of_listed_rooms(topic: Topic, strategy: str, settings: Settings) -> Topic:
-    """The queues with an owner: under MACHINE_ROOM those of the listed rooms."""
-    if strategy != "MACHINE_ROOM":
-        return topic
-    inside = [room(queue.broker_name) in (settings.consumer_idcs or ()) for queue in topic.queues]
-    return Topic(tuple(compress(topic.queues, inside)), tuple(compress(topic.loads, inside)))
-
-
 class IdSizes:
-    def __init__(
-        self,
-        layout: Layout,
-        strategy: str,
-        settings: Settings,
-        id_sets: Sequence[Sequence[str]],
-        sdk: Sdk = JAVA,
-        subscribed: Mapping[str, frozenset[str]] = {},
-    ) -> None:
+    def __init__(self, layout: Layout, strategy: str, settings: Settings, id_sets: Sequence[Sequence[str]]) -> None:
         self.trials = len(id_sets)
-        self._layout, self._strategy, self._settings = layout, strategy, settings
-        self._id_sets, self._sdk, self._subscribed = id_sets, sdk, subscribed
-        self._queues = [sort_queues(topic.queues, sdk.order) for topic in layout.topics]
-        self._loads = dict(zip(layout.queues, layout.loads, strict=False))
+        self._layout, self._strategy, self._settings, self._id_sets = layout, strategy, settings, id_sets
+        self._sdk, self._subscribed = sdk_named(layout.question.sdk).sdk, layout.question.subscribed
+        self._queues = [sort_queues(queues, self._sdk.order) for queues in layout.topics]
 
     def figures(self, consumers: int, lost: Sequence[int] = ()) -> Sequence[SizeFigures]:
         gone = frozenset(lost)
@@ -261,9 +230,9 @@ class IdSizes:
     def _figures(self, client_ids: Sequence[str]) -> SizeFigures:
         owners, shares = self.owners(client_ids), {client_id: list[Load]() for client_id in client_ids}
         numbers = Counter(chain.from_iterable(owners.values()))
-        for queue, own in owners.items() if self._loads else ():
+        for queue, own in owners.items() if self._layout.loads else ():
             for client_id in own:
-                shares[client_id].append(self._loads[queue])
+                shares[client_id].append(self._layout.loads[queue])
         duplicates, unassigned = sum(len(own) > 1 for own in owners.values()), sum(map(len, self._queues)) - len(owners)
         most, idle = max(numbers.values(), default=0), len(client_ids) - len(numbers)
         of_each = [*shares.values()]
@@ -280,8 +249,9 @@ class HashSizes:
     def __init__(self, layout: Layout, heirs: Heirs, trials: int) -> None:
         self.trials = trials
         self._layout = layout
-        self._heirs = [[heirs(trial, queue) for queue in layout.queues] for trial in range(trials)]
-        self._loads = layout.loads
+        queues = [queue for topic in layout.topics for queue in topic]
+        self._heirs = [[heirs(trial, queue) for queue in queues] for trial in range(trials)]
+        self._loads = [*layout.loads.values()]
         self._owned: list[list[list[int]]] = [[]] * trials  # set of IDs → consumer → numbers of its queues
 
     def figures(self, consumers: int, lost: Sequence[int] = ()) -> Sequence[SizeFigures]:
@@ -391,13 +361,8 @@ def future_hosts(question: SizeQuestion) -> list[str]:
 
 
 def _random_ids(draws: Draws, machines: Sequence[str], number: int, places: Sequence[str] = ()) -> Iterator[str]:
-    drawn: set[str] = set()
-    while len(drawn) < number:
-        parts = [draws.below(256) for _ in range(3)]
-        address = machines[draws.below(len(machines))] if machines else f"10.{parts[0]}.{parts[1]}.{parts[2]}"
-        if len(drawn) < len(places):
-            address = places[len(drawn)]
-        client_id = f"{address}@{1 + draws.below(99_999)}#{draws.below(10**15)}"
-        if client_id not in drawn:
-            drawn.add(client_id)
-            yield client_id
+    for at in range(number):
+        first, second, third = (draws.below(256) for _ in range(3))
+        address = machines[draws.below(len(machines))] if machines else f"10.{first}.{second}.{third}"
+        address = places[at] if at < len(places) else address
+        yield f"{address}@{1 + draws.below(99_999)}#{draws.below(10**15)}"

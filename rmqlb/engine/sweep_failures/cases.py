@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
+from functools import cache
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from itertools import combinations, takewhile
 from math import comb
@@ -19,7 +20,7 @@ from typing import Any, Generic, Literal, NamedTuple, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from rmqlb.engine.allocate.pin import host
+from rmqlb.engine.allocate.machines import host
 from rmqlb.engine.allocate.rules import BY_PLACE, JAVA
 from rmqlb.engine.assignment.assign import Members, Owners, owners_at_rest, spread
 from rmqlb.engine.assignment.consumers import without_lock
@@ -31,7 +32,7 @@ from rmqlb.model.group import MemberView, QueueState
 from rmqlb.model.message_queue import MessageQueue, sort_client_ids
 from rmqlb.model.owners import Spread
 from rmqlb.model.policy import FAILED, GROUP, INCOMPLETE, TOPIC, About, Bound, Limit, Rule
-from rmqlb.model.result import Progress, counted, named, no_progress, sum_if_known
+from rmqlb.model.result import Progress, counted, named, sum_if_known
 from rmqlb.model.route import MASTER_ID, TopicRouteData
 from rmqlb.model.snapshot import RouteSighting
 from rmqlb.model.sweep_failures import LOSS_KINDS, CaseCounts, GroupOutcome, Loss, LossKind, LossParts, TopicOutcome
@@ -298,13 +299,11 @@ class GroupSubject(Subject[GroupOutcome]):
         queues, shares = len(self.before), len(self.routes) * len(self.client_ids)
         self.work = 1 + queues // _QUEUES_PER_STEP if self.by_place else max(queues + shares, 1)
         self._placed: dict[tuple[tuple[str, ...], int], _Placed] = {}
-        self._routes: dict[tuple[str, ...], tuple[TopicRouteData, ...]] = {(): self.routes}
+        self._without = cache(lambda brokers: change_routes(self.routes, Changes(remove_brokers=brokers)))
 
     def routes_after(self, effect: Effect) -> tuple[TopicRouteData, ...]:
         """The remaining routes; consumers keep reading a broker that has lost only its master."""
-        if effect.brokers not in self._routes:
-            self._routes[effect.brokers] = change_routes(self.routes, Changes(remove_brokers=effect.brokers))
-        return self._routes[effect.brokers]
+        return self._without(effect.brokers)
 
     def members_after(self, effect: Effect) -> Members:
         return replace(self.members, client_ids=tuple(self.client_ids[at] for at in self._left(effect)))
@@ -330,10 +329,8 @@ class GroupSubject(Subject[GroupOutcome]):
         )
 
     def _moves_by_place(self, effect: Effect) -> tuple[Spread, list[int | None]]:
-        placed, left = self._by_place(effect), self._left(effect)
-        left.append(_NOBODY)  # is at index −1, which _NOBODY is
-        now = [left[place] for place in placed.owners]
-        triples = zip(now, placed.before, placed.lags, strict=True)
+        placed, left = self._by_place(effect), [*self._left(effect), _NOBODY]  # at index −1, which _NOBODY is
+        triples = zip((left[place] for place in placed.owners), placed.before, placed.lags, strict=True)
         moved = [lag for own, was, lag in triples if own != was and _NOBODY not in (own, was)]
         return placed.spread, moved
 
@@ -442,13 +439,13 @@ class CaseClass(Struct):  # all cases with the same mask
         return self.singles or self.pairs
 
 
-def classes_of(own: Sequence[tuple[int, int]], at_once: int) -> dict[int, CaseClass]:
+def classes_of(own: Sequence[tuple[int, int]], *, pairs: bool) -> dict[int, CaseClass]:
     """Mask → its cases, single failures first; pairs whose second failure takes nothing are left out."""
     numbers: dict[int, list[int]] = {}
     for number, mask in own:
         numbers.setdefault(mask, []).append(number)
     found = {mask: CaseClass(first=(some[0],), singles=len(some)) for mask, some in numbers.items()}
-    if at_once == 1:
+    if not pairs:
         return found
     for mask, some in numbers.items():
         found[mask].pairs += comb(len(some), 2)
@@ -463,21 +460,23 @@ class Cases(Struct, frozen=True):
     touching: Sequence[tuple[int, int]]
     classes: Mapping[int, CaseClass]  # by mask, of the masks that were tried
     untried: frozenset[int]  # masks of pairs, where the group is too large for all of them
+    pairable: int  # the number of failures that pairs are made of, 0 without pairs
     limits: Sequence[tuple[Rule, Limit]]  # those that apply
     already: Broken  # while nothing is lost
     broken: Mapping[int, Broken]  # mask → the other limits that it breaks
     unknown: Mapping[int, str]  # number of a limit → why it could not be judged
     outcomes: Mapping[Effect, Any]  # those that were computed
 
-    def count(self, pairable: int) -> int:
-        """The number of cases; `pairable` is the number of failures that pairs are made of, 0 without pairs."""
-        return len(self.touching) + comb(pairable, 2) - comb(max(pairable - len(self.touching), 0), 2)
+    @property
+    def number(self) -> int:
+        others = max(self.pairable - len(self.touching), 0)
+        return len(self.touching) + comb(self.pairable, 2) - comb(others, 2)
 
-    def count_with(self, masks: Iterable[int], pairable: int) -> int:
+    def count(self, masks: Iterable[int]) -> int:
         """The number of cases with these masks; a single failure also pairs with failures that take nothing."""
         classes = [self.classes[mask] for mask in masks]
         singles, pairs = sum(each.singles for each in classes), sum(each.pairs for each in classes)
-        return singles + (pairs + singles * (pairable - len(self.touching)) if pairable else 0)
+        return singles + (pairs + singles * (self.pairable - len(self.touching)) if self.pairable else 0)
 
     def smallest(self, limit: int) -> list[int]:
         """The masks that break this limit and have no smaller part that does."""
@@ -498,14 +497,13 @@ def _has_part(found: Sequence[int], mask: int) -> bool:
 def judge(
     subject: AnySubject,
     rules: Sequence[Rule],
-    failures: ByThing,
-    at_once: int,
-    progress: Progress = no_progress,
-    most_steps: int = MOST_STEPS,
+    own: Sequence[tuple[int, int]],  # the failures that touch it
+    pairable: int,
+    most_steps: int,
+    progress: Progress,
 ) -> Cases:
     """Judge a group or topic in every case by the rules about it (raises RmqlbError)."""
-    own = touching(subject, failures)
-    classes = classes_of(own, at_once)
+    classes = classes_of(own, pairs=bool(pairable))
     tried = _tried(subject, classes, most_steps)
     limits = [(rule, limit) for rule in rules for limit in rule.limits]
     unknown: dict[int, str] = {}
@@ -523,7 +521,7 @@ def judge(
         if by_effect[effect]:
             broken[mask] = by_effect[effect]
     untried = frozenset(classes.keys() - tried.keys())
-    return Cases(own, tried, untried, limits, already, broken, unknown, subject.outcomes)
+    return Cases(own, tried, untried, pairable, limits, already, broken, unknown, subject.outcomes)
 
 
 def _tried(subject: AnySubject, classes: Mapping[int, CaseClass], most_steps: int) -> Mapping[int, CaseClass]:

@@ -10,6 +10,7 @@ from math import comb
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import asdict
 
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.assignment.consumers import is_orderly
@@ -71,7 +72,7 @@ def sweep_snapshot(
     cluster = cases.cluster_of([group.client_ids for group in groups], routes, request.zones)
     findings, failures = list(_zone_findings(cluster, request)), cluster.failures(request.kinds)
     pairs = _judged(subjects, failures, policy, request, unjudged, progress)
-    judged = [Judged(subject, cases, failures, len(failures) if request.at_once > 1 else 0) for subject, cases in pairs]
+    judged = [Judged(subject, found, failures) for subject, found in pairs]
     counts = cases.count_cases(len(failures), [each.cases for each in judged], request.at_once)
     found = [one for each in judged for one in each.counterexamples(request)]
     valid = [waiver for waiver in policy.waivers if waiver.until >= today]
@@ -94,7 +95,6 @@ def sweep_snapshot(
         findings.append(Finding("in-no-zone", text, severity=INFO))
     worst_groups = [each.worst_group(each.subject) for each in judged if isinstance(each.subject, GroupSubject)]
     worst_topics = [each.worst_topic() for each in judged if isinstance(each.subject, TopicSubject)]
-    already = (each.limit(at, value) for each in judged for at, value in each.cases.already.items())
     sweep = result.FailureSweep(
         policy=policy.where,
         most_losses=request.at_once,
@@ -102,7 +102,7 @@ def sweep_snapshot(
         losses=tuple(failure.parts for failure in failures),
         counterexamples=tuple(sorted(kept, key=_badness)),
         waived=len(found) - len(kept),
-        broken_already=tuple(result.BrokenAlready(**limit) for limit in already),
+        broken_already=tuple(each.limit(*broken) for each in judged for broken in each.cases.already.items()),
         groups=tuple(sorted(worst_groups, key=_group_badness)),
         topics=tuple(sorted(worst_topics, key=lambda one: (-one.broken, one.least_writable.value, one.topic))),
         unjudged=tuple(unjudged),
@@ -161,11 +161,11 @@ def _judged(
     unjudged: list[result.Unjudged],
     progress: Progress,
 ) -> Iterator[tuple[AnySubject, Cases]]:
-    takers = cases.by_thing(failures)
-    for subject in subjects:
-        number = len(cases.touching(subject, takers))
-        if request.at_once > 1 and comb(number, 2) > MOST_PAIRS:
-            text = f"{number} losses affect it, but rmqlb tries at most {MOST_PAIRS} pairs"
+    takers, pairable = cases.by_thing(failures), len(failures) if request.at_once > 1 else 0
+    touching = [cases.touching(subject, takers) for subject in subjects]
+    for subject, own in zip(subjects, touching, strict=True):
+        if pairable and comb(len(own), 2) > MOST_PAIRS:
+            text = f"{len(own)} losses affect it, but rmqlb tries at most {MOST_PAIRS} pairs"
             hint = "try single losses with --losses 1, or fewer kinds with --lose"
             raise UsageError(f"{subject.about} {subject.name}: {text}", hint=hint, code="too-many-cases")
     # Other processes do not write to the terminal.
@@ -175,7 +175,7 @@ def _judged(
         """The cases of a group or topic, or why they cannot be judged; may run in another process."""
         rules = _rules_for(policy, subjects[at].about, subjects[at].name)
         try:
-            return cases.judge(subjects[at], rules, takers, request.at_once, within, request.most_steps)
+            return cases.judge(subjects[at], rules, touching[at], pairable, request.most_steps, within)
         except RmqlbError as error:
             return error.message
 
@@ -194,13 +194,11 @@ class Judged(Struct, frozen=True):
     subject: AnySubject
     cases: Cases
     failures: Sequence[Failure]
-    pairable: int  # the number of failures that pairs are made of, 0 without pairs
 
-    def limit(self, at: int, value: Bound) -> dict[str, Any]:
+    def limit(self, at: int, value: Bound) -> result.BrokenAlready:
         rule, limit = self.cases.limits[at]
-        about = {"about": self.subject.about, "name": self.subject.name}
-        of_limit = {"limit": limit.name, "bound": limit.bound, "value": value}
-        return {"rule": rule.name, "severity": rule.severity, **about, **of_limit}
+        about, name = self.subject.about, self.subject.name
+        return result.BrokenAlready(rule.name, rule.severity, about, name, limit.name, limit.bound, value)
 
     def counterexamples(self, request: SweepRequest) -> Iterator[result.Counterexample]:
         """The smallest failures that break a limit.
@@ -217,7 +215,7 @@ class Judged(Struct, frozen=True):
                 mask = max(masks, key=lambda each: getattr(self._outcome(each), "moved", 0))
                 outcome, case = self._outcome(mask), self._case(mask)
                 yield result.Counterexample(
-                    **self.limit(at, value),
+                    **asdict(self.limit(at, value)),
                     losses=self._losses(mask),
                     cases=sum(self.cases.classes[each].fewest for each in masks),
                     group=outcome if isinstance(outcome, result.GroupOutcome) else None,
@@ -241,8 +239,7 @@ class Judged(Struct, frozen=True):
         return [(self.subject.outcome(cases.Effect()), ()), *losses]
 
     def _counts(self) -> dict[str, Any]:
-        cases = self.cases
-        return {"cases": cases.count(self.pairable), "broken": cases.count_with(cases.broken, self.pairable)}
+        return {"cases": self.cases.number, "broken": self.cases.count(self.cases.broken)}
 
     def worst_topic(self) -> result.TopicWorst:
         outcomes = self._outcomes()
@@ -251,7 +248,7 @@ class Judged(Struct, frozen=True):
         return result.TopicWorst(
             topic=self.subject.name,
             writable_brokers=outcomes[0][0].writable_brokers,
-            unwritable=self.cases.count_with(unwritable, self.pairable),
+            unwritable=self.cases.count(unwritable),
             least_writable=result.Worst(least.writable_brokers, losses),
             **self._counts(),
         )

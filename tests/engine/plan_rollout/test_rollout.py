@@ -33,7 +33,7 @@ from rmqlb.views.plan_rollout import rollout_report
 from tests.support.builders import route
 from tests.support.group_builders import choice as built
 from tests.support.group_builders import trials
-from tests.support.mismatches import assert_recorded, every_case
+from tests.support.mismatches import assert_recorded, every_case, refusal
 
 
 def rolled(
@@ -196,10 +196,9 @@ def test_trials_that_the_best_choice_leaves_unsettled_are_counted(settled: int, 
     ({"order": ["a", "b", "c", "a"]}, "the order names a consumer twice"),
 ])  # fmt: skip
 def test_what_cannot_be_planned_is_refused_in_one_line(asked: dict[str, Any], error: str) -> None:
-    with pytest.raises(RmqlbError) as caught:
-        rolled(**{"client_ids": "a b c", **asked})
-    assert caught.value.message == error
-    assert isinstance(caught.value, UsageError | DataError)
+    caught = refusal(RmqlbError, rolled, **{"client_ids": "a b c", **asked})
+    assert caught.message == error
+    assert isinstance(caught, UsageError | DataError)
 
 
 AT_REST = ("AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH", "CONFIG", "PIN")

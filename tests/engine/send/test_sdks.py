@@ -22,7 +22,7 @@ from rmqlb.errors import DataError, RmqlbError, UsageError
 from rmqlb.model.route import BrokerData, QueueData, TopicQueueMappingInfo, TopicRouteData
 from tests.engine.send.scenarios import REFUSED, TWO, sent
 from tests.support.builders import route
-from tests.support.mismatches import assert_recorded, every_case, vectors
+from tests.support.mismatches import assert_recorded, every_case, refusal, vectors
 
 VECTORS = list(vectors("producers"))
 PAIR = [MessageQueue("T", broker, number) for broker in "ab" for number in range(2)]
@@ -132,9 +132,7 @@ def test_sdks_that_were_not_run_differ_from_java_as_their_source_says() -> None:
     (lambda: PublishingLoadBalancer(PAIR[1:2], sdk="nodejs-grpc"), "a producer of nodejs-grpc has no queue"),
 ])  # fmt: skip
 def test_what_cannot_be_is_refused(call: Callable[[], object], problem: str) -> None:
-    with pytest.raises(DataError if "no queue" in problem else UsageError) as caught:
-        call()
-    assert problem in caught.value.message
+    assert problem in refusal(DataError if "no queue" in problem else UsageError, call).message
 
 
 @every_case(("text", "mirrors", "assumed"), [

@@ -13,7 +13,7 @@ from rmqlb.engine.send.java import MASK, JavaRandom, hash_code, map_order
 from rmqlb.engine.send.profile import profile_of
 from rmqlb.model.route import QueueData, TopicRouteData
 from tests.support.builders import queues
-from tests.support.mismatches import every_case, vectors
+from tests.support.mismatches import every_case, refusal, vectors
 
 
 def queues_of(vector: dict[str, Any]) -> list[MessageQueue]:
@@ -158,8 +158,7 @@ def test_a_map_of_brokers_iterates_as_java_does_while_it_grows(expected: str) ->
 
 @every_case("arg", [None, b"bytes", object(), [1], 2**63, -(2**63) - 1])
 def test_what_java_hashes_by_identity_is_refused(arg: object) -> None:
-    with pytest.raises(UsageError):
-        select_by_hash(EIGHT, arg)
+    refusal(UsageError, select_by_hash, EIGHT, arg)
 
 
 @every_case(("bound", "numbers"), [

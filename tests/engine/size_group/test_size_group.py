@@ -20,7 +20,7 @@ from rmqlb.engine.plan.rebalance import Side, plan_rebalance
 from rmqlb.engine.size_group.sizes import future_ids
 from rmqlb.model.size_group import GroupSize
 from tests.support import builders
-from tests.support.mismatches import assert_recorded, every_case
+from tests.support.mismatches import assert_recorded, every_case, refusal
 
 Topics = Sequence[Sequence[MessageQueue]]
 Work = Mapping[MessageQueue, float]
@@ -241,9 +241,8 @@ def test_a_number_of_queues_gives_what_topics_with_so_many_give(strategy: str) -
     (SizeQuestion(strategies=("CONSISTENT_HASH",), consumers=(1, 50)), "too many combinations to try; reduce them with --set id-sets=40"),
 ])  # fmt: skip
 def test_contradictions_are_refused(question: SizeQuestion, text: str) -> None:
-    with pytest.raises(UsageError) as raised:
-        size_group("g", [route("T", a=4)], question, Settings(virtual_nodes=10_000))
-    assert text in f"{raised.value.problem}; {raised.value.hint}"
+    raised = refusal(UsageError, size_group, "g", [route("T", a=4)], question, Settings(virtual_nodes=10_000))
+    assert text in f"{raised.problem}; {raised.hint}"
 
 
 def test_groups_without_queues_or_present_machines_have_no_size() -> None:

@@ -24,7 +24,7 @@ from rmqlb.model.process_queue import ConsumerEvidence
 from rmqlb.model.result import Finding
 from rmqlb.model.route import TopicQueueMappingInfo
 from rmqlb.model.snapshot import ClusterSnapshot, Unread
-from tests.support.mismatches import assert_recorded
+from tests.support.mismatches import assert_recorded, refusal
 
 from .clusters import (
     CLASSES,
@@ -138,16 +138,13 @@ def test_named_sweeps_are_as_recorded(request: pytest.FixtureRequest) -> None:
 
 
 def test_too_many_pairs_and_a_zone_with_nothing_in_it_are_refused() -> None:
-    with pytest.raises(UsageError) as raised:
-        swept(two_brokers(), zones=(ZoneRule("az9", "10.9.*"),))
-    assert raised.value.message == "zone az9: 10.9.* matches no consumer, broker or address"
+    raised = refusal(UsageError, swept, two_brokers(), zones=(ZoneRule("az9", "10.9.*"),))
+    assert raised.message == "zone az9: 10.9.* matches no consumer, broker or address"
     with pytest.raises(UsageError, match="zone b"):
         swept(two_brokers(), zones=(ZoneRule("a", "*"), ZoneRule("b", "10.0.0.1")))
     ids = [f"10.{n // 60000}.{n // 250 % 240}.{n % 250}@a" for n in range(3300)]
     snapshot = two_brokers(ids)
-    with pytest.raises(UsageError) as raised:
-        swept(snapshot, limited(minConsumers=1), kinds=("consumer",))
-    assert raised.value.code == "too-many-cases"
+    assert refusal(UsageError, swept, snapshot, limited(minConsumers=1), kinds=("consumer",)).code == "too-many-cases"
 
 
 def test_groups_divided_among_processes_come_to_the_same() -> None:
