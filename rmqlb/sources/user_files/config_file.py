@@ -89,7 +89,7 @@ def _read(path: str) -> tuple[str | None, int]:
 
 class _ConfigReader(StrictReader):
     def __init__(self, text: str, path: str, check: Check) -> None:
-        super().__init__(text, path, "write output: json", "config-invalid")
+        super().__init__(text, path, "write output: json")
         self._check = check
         self._found = self.document()
         self._lines = lines_of(text) if isinstance(self._found, dict) else {}

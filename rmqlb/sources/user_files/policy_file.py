@@ -12,6 +12,7 @@ from decimal import Decimal, InvalidOperation
 from importlib.resources import files
 from typing import TypeVar
 
+from rmqlb.errors import UsageError
 from rmqlb.model.diagnosis import CODES
 from rmqlb.model.limits import LONGEST_US, time_us
 from rmqlb.model.policy import GROUP, LIMITS, TOPIC, Bound, Limit, Policy, Rule, Waiver
@@ -46,8 +47,11 @@ def parse_policy(text: str, where: str, strategies: Collection[str]) -> Policy:
 
 class _PolicyReader(StrictReader):
     def __init__(self, text: str, where: str, strategies: Collection[str]) -> None:
-        super().__init__(text, where, _EXAMPLE, "policy-invalid")
+        super().__init__(text, where, _EXAMPLE)
         self._strategies = strategies
+
+    def fault(self, problem: str, hint: str | None) -> UsageError:
+        return UsageError(problem, hint=hint, code="policy-invalid")
 
     def policy(self, value: object) -> Policy:
         document = self.mapping(value, (), ("rules", "waivers"), ("rules",))

@@ -18,11 +18,13 @@ Path = tuple[str | int, ...]
 class StrictReader:
     """One reading of a text; each method checks a value at its path and returns it (raises UsageError)."""
 
-    def __init__(self, text: str, where: str, example: str, code: str) -> None:
+    def __init__(self, text: str, where: str, example: str) -> None:
         self.where = where  # name of the text in errors
         self._text = text
         self._example = example  # of a valid text, for a hint
-        self._code = code  # of errors
+
+    def fault(self, problem: str, hint: str | None) -> UsageError:
+        return UsageError(problem, hint=hint)
 
     def shown(self, value: object) -> str:
         return shown(value)
@@ -31,9 +33,9 @@ class StrictReader:
         try:
             return read_yaml(self._text, self.where)
         except AliasError as error:  # how YAML reads a bare *
-            raise UsageError(error.message, hint="put patterns in quotes: '*'", code=self._code) from None
+            raise self.fault(error.message, "put patterns in quotes: '*'") from None
         except DocumentError as error:
-            raise UsageError(error.message, hint=error.hint, code=self._code) from None
+            raise self.fault(error.message, error.hint) from None
 
     def texts(self, value: object, path: Path) -> tuple[str, ...]:
         if isinstance(value, str):
@@ -72,7 +74,7 @@ class StrictReader:
         lines = lines_of(self._text)
         line = next((lines[path[:end]] for end in range(len(path), -1, -1) if path[:end] in lines), 1)
         place = f"{_path_text(path)}: " if path else ""
-        raise UsageError(f"{self.where}, line {line}: {place}{problem}", hint=hint, code=self._code)
+        raise self.fault(f"{self.where}, line {line}: {place}{problem}", hint)
 
 
 def shown(value: object) -> str:
@@ -86,10 +88,15 @@ def _path_text(path: Path) -> str:
     return "".join(f"[{key}]" if isinstance(key, int) else f".{key[:80]}" for key in keys).removeprefix(".")
 
 
+class _ZonesReader(StrictReader):
+    def fault(self, problem: str, hint: str | None) -> UsageError:
+        return UsageError(problem, hint=hint, code="zones-invalid")
+
+
 def read_zones(path: str) -> tuple[tuple[str, str], ...]:
     """(zone, pattern) pairs of a YAML or JSON file, in its order: each zone has a pattern or a list of them."""
     text = read_text(path, "--zones", 1 << 20, "the limit is 1 MB")
-    reader = StrictReader(text, path, _ZONES, "zones-invalid")
+    reader = _ZonesReader(text, path, _ZONES)
     document = reader.document()
     if not isinstance(document, dict) or not document:
         reader.refuse((), "it names no zone", _ZONES)
