@@ -60,10 +60,7 @@ class Quarantine(Row, frozen=True):
     file: Annotated[ReadFile, "its URI, length and modification time"]
     position: Annotated[int, "which document of the file it is, from 1; 0 is the whole file"]
     other: Annotated[str | None, "the other file, where two contradict each other"]
-    code: Annotated[
-        Literal["future-date", "name-conflict", "negative-count", "unreadable"],
-        "future-date, name-conflict, negative-count or unreadable",
-    ]
+    code: Annotated[str, "future-date, name-conflict, negative-count or unreadable"]
     reason: Annotated[str, "why it is rejected, one line"]
     version: Annotated[str, "the version of rmqlb that rejected it; another version tries again"]
 
@@ -208,10 +205,7 @@ class WhatIf(Row, frozen=True):
 
     group: Annotated[str, "the group"]
     strategy: Annotated[str, "the strategy that it runs"]
-    change: Annotated[
-        Literal["consumer", "host", "broker", "master", "consumer-added"],
-        "what is lost (consumer, host, broker, master), or consumer-added",
-    ]
+    change: Annotated[str, "what is lost (consumer, host, broker, master), or consumer-added"]
     subject: Annotated[
         str, "the client ID, host or broker name; `+1` for one more consumer, whose client ID sorts last"
     ]
@@ -230,10 +224,7 @@ class Sends(Row, frozen=True):
     """A topic that producers cannot write to: now, or once one broker, master or host is lost."""
 
     topic: Annotated[str, "the topic"]
-    change: Annotated[
-        Literal["none", "broker", "master", "host"],
-        "what is lost: none (it cannot be written to now), broker, master or host",
-    ]
+    change: Annotated[str, "what is lost: none (it cannot be written to now), broker, master or host"]
     subject: Annotated[str | None, "the broker's name, or the host; null for none"]
     writable_brokers: Annotated[int, "brokers that producers can write to now"]
     writable_queues: Annotated[int, "queues that producers can write to now"]

@@ -20,7 +20,7 @@ import httpx
 
 from rmqlb.errors import DocumentError, EndpointError, ProtocolError
 from rmqlb.model.group import Seen, States
-from rmqlb.model.snapshot import RouteSighting, Unread
+from rmqlb.model.snapshot import RouteSighting
 from rmqlb.remoting.codes import ResponseCode
 from rmqlb.sources.formats import documents as docs
 from rmqlb.sources.formats.limits import collect, inflate, require_few_values
@@ -116,13 +116,6 @@ class DashboardReads:
     ) -> docs.RunningInfoDocument:
         params = {"consumerGroup": group, "clientId": client_id, "jstack": str(stacks).lower()}
         return self._read("/consumer/consumerRunningInfo.query", params, docs.RunningInfoDocument)
-
-    def silent_brokers_answer(self) -> bool:
-        """Whether silent brokers answer now: False, because only the Dashboard queries brokers."""
-        return False
-
-    def unread(self) -> list[Unread]:
-        return []
 
     def close(self) -> None:
         self._http.close()

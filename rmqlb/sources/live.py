@@ -22,7 +22,6 @@ from msgspec.structs import replace
 from rmqlb.errors import DataError, EndpointError, ProtocolError, RmqlbError
 from rmqlb.model.group import (
     CLUSTERING,
-    NOT_STORED,
     RETRY_PREFIX,
     ConsumerGroup,
     MemberReport,
@@ -113,19 +112,20 @@ class LiveSource:
             self.reads.close()
             if self._proxies is not None:
                 self._proxies.close()
+        servers = [each for each in (self.reads.broker_reads, self._proxies) if each is not None]
         return ClusterSnapshot(
             kind=self.reads.kind,
             endpoint=self.reads.endpoint,
             taken_at=taken_at,
             routes={sighting.route.topic: sighting for sighting in self._found.values() if sighting is not None},
             groups={group.group: group for group in groups},
-            unread=(*self.reads.unread(), *(self._proxies.unread() if self._proxies else ()), *self._unread),
+            unread=(*(part for each in servers for part in each.unread()), *self._unread),
             own_groups=self._own_groups,
         )
 
     def ask_offsets(self, group: str, questions: Sequence[OffsetQuestion]) -> States | None:
         """The offsets that brokers return to a consumer that takes these queues; None if they cannot be queried."""
-        answers = self._ask_brokers("start offsets", partial(_at_takeover, group), questions)
+        answers = self._ask_brokers("start offsets", lambda reads, each: reads.at_takeover(group, each), questions)
         return None if answers is None else {question.queue: state for question, state in answers}
 
     def ask_assignments(
@@ -176,7 +176,6 @@ class LiveSource:
         ask: Callable[[NameServerReads, Question], Answer | None],
         questions: Sequence[Question],
     ) -> list[tuple[Question, Answer]] | None:
-        """The answers; None if brokers cannot be queried."""
         reads = self.reads.broker_reads
         if reads is None:
             self.reads.close()
@@ -245,7 +244,8 @@ class LiveSource:
     def _with_silent_asked_again(self, groups: list[ConsumerGroup]) -> list[ConsumerGroup]:
         """Read again the groups for which a silent broker answers a second request."""
         names = sorted({part.name for part in self._unread if part.is_of_server} & self._requested)
-        if not names or self._deadline.rest <= 0 or not self.reads.silent_brokers_answer():
+        reads = self._reads_in_time
+        if not names or reads is None or not reads.silent_brokers_answer():
             return groups
         self._unread = [part for part in self._unread if part.name not in names or part.kind == "route"]
         again = self._several([*names, *(name for name in self._chosen() if name not in self._requested)])
@@ -521,20 +521,6 @@ class LiveSource:
 
 def _no_answer_in_time(error: RmqlbError) -> bool:
     return error.code == "no-answer" or (isinstance(error, Refused) and error.response_code in _NO_ANSWER)
-
-
-def _at_takeover(group: str, reads: NameServerReads, question: OffsetQuestion) -> QueueState:
-    queue, address = question.queue, question.address
-    stored = reads.stored_offset(group, queue, address)
-    end = reads.max_offset(queue, address)
-    found = {reads.offset_at(queue, at, address) for at in question.timestamps} if stored == NOT_STORED else set()
-    return QueueState(
-        broker_offset=end,
-        consumer_offset=stored,
-        stored_offset=stored,
-        min_offset=max(reads.min_offset(queue, address), 0) if stored < end else None,
-        timestamp_offset=found.pop() if len(found) == 1 else None,
-    )
 
 
 def _dead_letters(reads: NameServerReads, group: ConsumerGroup, addresses: Sequence[str]) -> int | None:

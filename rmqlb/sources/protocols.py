@@ -67,20 +67,16 @@ def _spoken(scheme: str, host: str, port: int, seconds: float, *, trusted: bool)
 
     A server that was sent HTTP already is asked only whether it speaks RocketMQ's protocol.
     """
-    family = scheme.removesuffix("s")
+    family, is_tls = scheme.removesuffix("s"), scheme.endswith("s")
     asked = [_question()] if family == "http" else [_question(), _HTTP]
     try:
-        if scheme.endswith("s") and _speaks_tls(host, port, seconds):
-            return f"{_family(host, port, seconds, asked, tls=True) or family}s" if trusted else scheme
-        if scheme.endswith("s"):
-            return _family(host, port, seconds, [_question(), _HTTP])
-        plain = _family(host, port, seconds, asked)
+        plain = None if is_tls else _family(host, port, seconds, asked)
         # A server of HTTPS answers a plain request with HTTP's error 400.
         if plain in (None, "http") and _speaks_tls(host, port, seconds):
-            return f"{_family(host, port, seconds, asked, tls=True) or family}s"
+            return f"{_family(host, port, seconds, asked, tls=True) or family}s" if trusted else scheme
+        return _family(host, port, seconds, [_question(), _HTTP]) if is_tls else plain
     except (OSError, ValueError):
         return None
-    return plain
 
 
 def _family(host: str, port: int, seconds: float, questions: Sequence[bytes], *, tls: bool = False) -> str | None:

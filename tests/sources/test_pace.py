@@ -174,9 +174,9 @@ def test_who_waits_for_a_consumer_takes_no_place_of_the_four_requests() -> None:
         return RouteSighting(TopicRouteData(topic, (), ()), Seen("memory"))
 
     consumers: Any = SimpleNamespace(
-        access=Access(pace=Pace(now=lambda: 0.0, sleep=sleep)), kind="memory", endpoint="memory", broker_reads=None, unread=list, close=list, running_info=running_info,
+        access=Access(pace=Pace(now=lambda: 0.0, sleep=sleep)), kind="memory", endpoint="memory", broker_reads=None, close=list, running_info=running_info,
         connections=connections, route=route, groups=lambda: ["g", "h"], brokers=lambda _: {"a": "a:1"},
-        offsets=lambda *_: ({}, None), silent_brokers_answer=lambda: False,
+        offsets=lambda *_: ({}, None),
     )  # fmt: skip
     source = LiveSource(consumers)
     source.fetch(Wanted(group="g", evidence=True))

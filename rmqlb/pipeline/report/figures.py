@@ -273,6 +273,7 @@ def _in_one(asked: Iterable[Query]) -> str:
 
 
 class Counts(Struct, frozen=True, rename="camel", kw_only=True):
+    groups: int = 0  # consumer groups
     errors: int = 0  # findings of severity error, waived ones left out
     warnings: int = 0  # findings of severity warning, waived ones left out
     new: int = 0  # those of them that the night before did not have
@@ -287,7 +288,6 @@ class Counts(Struct, frozen=True, rename="camel", kw_only=True):
 class ClusterVerdict(Counts, frozen=True, rename="camel", kw_only=True):
     cluster: str  # its name
     page: str  # its page, relative to the one of the fleet
-    groups: int  # its consumer groups
 
 
 class FleetVerdict(Counts, frozen=True, rename="camel", kw_only=True):
@@ -296,7 +296,6 @@ class FleetVerdict(Counts, frozen=True, rename="camel", kw_only=True):
     line: str  # the first line
     date: Day  # the last night
     previous: Day | None  # the night before; null when there is none
-    groups: int  # consumer groups
     clusters: tuple[ClusterVerdict, ...]  # those with a snapshot of the last night, by name
     silent: tuple[str, ...]  # clusters without one
     rejected: int  # documents that were rejected
@@ -320,14 +319,13 @@ def thresholds_of(policy: Policy | None, compared: int = 0) -> Thresholds:
 
 def verdict_of(found: Answers, page: str) -> FleetVerdict:
     clusters = (
-        ClusterVerdict(cluster=name, page=page_name(name), groups=_groups(found, name), **_counts(found, name))
+        ClusterVerdict(cluster=name, page=page_name(name), **_counts(found, name))
         for name in (row["cluster"] for row in found.of("clusters"))
     )
     verdict = FleetVerdict(
         line="",
         date=found.nights.night,
         previous=found.nights.previous,
-        groups=_groups(found, None),
         clusters=tuple(clusters),
         silent=tuple(row["cluster"] for row in found.of("silent")),
         rejected=found.count("rejected"),
@@ -337,14 +335,9 @@ def verdict_of(found: Answers, page: str) -> FleetVerdict:
     return replace(verdict, line=f"{verdict.date}: {'; '.join(_sentences(verdict))}")
 
 
-def _groups(found: Answers, scope: str | None) -> int:
-    own = found.of("totals", scope)
-    return own[0]["groups"] if own else 0
-
-
 def _counts(found: Answers, scope: str | None) -> dict[str, Any]:
-    own = found.of("findings", scope)
-    return dict(own[0]) if own else {}
+    counts, totals = found.of("findings", scope), found.of("totals", scope)
+    return {**(counts[0] if counts else {}), "groups": totals[0]["groups"] if totals else 0}
 
 
 def _sentences(verdict: FleetVerdict) -> Iterable[str]:

@@ -18,10 +18,10 @@ from typing import TypeVar
 from msgspec.structs import replace
 
 from rmqlb.errors import DocumentError, EndpointError, RmqlbError, UsageError
-from rmqlb.model.group import NOT_STORED, Connection, ProxyView, Seen, States, is_grpc, retry_topic
+from rmqlb.model.group import NOT_STORED, Connection, ProxyView, QueueState, Seen, States, is_grpc, retry_topic
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.route import TopicRouteData
-from rmqlb.model.snapshot import AssignmentAnswer, AssignmentQuestion, RouteSighting, Unread
+from rmqlb.model.snapshot import AssignmentAnswer, AssignmentQuestion, OffsetQuestion, RouteSighting, Unread
 from rmqlb.remoting.codes import RequestCode, ResponseCode
 from rmqlb.remoting.command import V5_0_0, RemotingCommand, request, version_text
 from rmqlb.sources.formats import documents as docs
@@ -135,11 +135,19 @@ class NameServerReads:
     def max_offset(self, queue: MessageQueue, address: str) -> int:
         return self._offset_of(queue, address, RequestCode.GET_MAX_OFFSET)
 
-    def min_offset(self, queue: MessageQueue, address: str) -> int:
-        return self._offset_of(queue, address, RequestCode.GET_MIN_OFFSET)
-
-    def offset_at(self, queue: MessageQueue, timestamp: int, address: str) -> int:
-        return self._offset_of(queue, address, RequestCode.SEARCH_OFFSET_BY_TIMESTAMP, timestamp=timestamp)
+    def at_takeover(self, group: str, question: OffsetQuestion) -> QueueState:
+        queue, address = question.queue, question.address
+        stored, end = self.stored_offset(group, queue, address), self.max_offset(queue, address)
+        at, times = RequestCode.SEARCH_OFFSET_BY_TIMESTAMP, question.timestamps if stored == NOT_STORED else ()
+        found = {self._offset_of(queue, address, at, timestamp=each) for each in times}
+        lowest = self._offset_of(queue, address, RequestCode.GET_MIN_OFFSET) if stored < end else None
+        return QueueState(
+            broker_offset=end,
+            consumer_offset=stored,
+            stored_offset=stored,
+            min_offset=None if lowest is None else max(lowest, 0),
+            timestamp_offset=found.pop() if len(found) == 1 else None,
+        )
 
     def request_modes(self, group: str, address: str) -> Mapping[str, docs.RequestModeItem] | None:
         command = request(RequestCode.GET_ALL_MESSAGE_REQUEST_MODE)
