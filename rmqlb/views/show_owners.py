@@ -280,18 +280,14 @@ def _kind(report: OwnersReport) -> Kind:
 
 
 def _queues(report: OwnersReport) -> Section:
-    kind = _kind(report)
+    kind, names = _kind(report), [each.strategy for each in report.strategies]
     columns = (
         *QUEUE_COLUMNS,
         Column("observed owner", "ownersObserved", kind, shown=bool(report.observed_queues)),
         Column("lag", "lag", "number", spare=True),
-        *(Column(s.strategy, s.strategy, kind, of=partial(_owners_under, s.strategy)) for s in report.strategies),
+        *(Column(name, name, kind, of=partial(lambda name, queue: queue.owners[name], name)) for name in names),
     )
     return section_of("queues", "owners", columns, report.queues, heads=3)
-
-
-def _owners_under(strategy: str, queue: QueueOwners) -> tuple[str, ...]:
-    return queue.owners[strategy]
 
 
 def _reasons(report: OwnersReport) -> Section:

@@ -20,13 +20,13 @@ from rmqlb.engine.conditions import Condition, Figures
 from rmqlb.engine.kernel import Draws, stream_key
 from rmqlb.engine.plan.changes import Changes, QueueCount, change_routes
 from rmqlb.engine.size_group.sizes import (
+    AnySizes,
     HashSizes,
     IdSizes,
     Layout,
     Load,
     PlaceSizes,
     SizeFigures,
-    Sizes,
     future_hosts,
     future_ids,
     heirs_on_rings,
@@ -67,8 +67,8 @@ class _Queues(Struct, frozen=True):
 class _Candidate(Struct, frozen=True):
     strategy: str
     queues: _Queues
-    sizes: Sizes
-    without_broker: Mapping[str, Sizes | None]  # None where no queue is left
+    sizes: AnySizes
+    without_broker: Mapping[str, AnySizes | None]  # None where no queue is left
     hosts: Sequence[str]  # of each consumer, when the loss of a host is tried
     client_ids: Sequence[str]  # a set of IDs, in the order in which consumers join
 
@@ -226,7 +226,7 @@ def _candidates(queues: Sequence[_Queues], question: SizeQuestion, settings: Set
 
 def _sizes_of(
     strategy: str, queues: Sequence[_Queues], question: SizeQuestion, settings: Settings
-) -> tuple[Callable[[Layout], Sizes], Sequence[str]]:
+) -> tuple[Callable[[Layout], AnySizes], Sequence[str]]:
     """The quickest exact method for sizes under the strategy, and a set of client IDs."""
     most, sdk = question.consumers[1], sdk_named(question.sdk).sdk
     as_java = sdk is JAVA or strategy in ("AVG", "AVG_BY_CIRCLE")  # Go cuts the blocks of MACHINE_ROOM from all queues
