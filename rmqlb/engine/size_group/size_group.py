@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import reduce
+from functools import partial, reduce
 from itertools import chain, combinations
 from math import ceil, comb, inf
 from typing import Any, get_args
@@ -166,12 +166,9 @@ def _queues(routes: Sequence[TopicRouteData], question: SizeQuestion, number: in
         changed, loads = _with_queues(routes, loads, number, question)
     brokers = dict.fromkeys(queue.broker_name for route in changed for queue in route.subscribe_queues())
     lost = {name: _without_broker(changed, loads, name) for name in brokers if question.limits.survive_broker}
-    left = {name: _layout_of(*each, question) for name, each in lost.items()}
-    return _Queues(number, _layout_of(changed, loads, question), left)
-
-
-def _layout_of(routes: Sequence[TopicRouteData], loads: Loads, question: SizeQuestion) -> Layout:
-    return layout_of((route.subscribe_queues() for route in routes), loads, question)
+    queues_of = partial(map, TopicRouteData.subscribe_queues)
+    left = {name: layout_of(queues_of(routes), own, question) for name, (routes, own) in lost.items()}
+    return _Queues(number, layout_of(queues_of(changed), loads, question), left)
 
 
 def _with_queues(

@@ -240,9 +240,6 @@ class Judged(Struct, frozen=True):
         losses = ((self._outcome(mask), self._losses(mask)) for mask in masks)
         return [(self.subject.outcome(cases.Effect()), ()), *losses]
 
-    def _counts(self) -> dict[str, Any]:
-        return {"cases": self.cases.number, "broken": self.cases.count(self.cases.broken)}
-
     def worst_topic(self) -> result.TopicWorst:
         outcomes = self._outcomes()
         least, losses = min(outcomes, key=lambda item: item[0].writable_brokers)
@@ -252,7 +249,8 @@ class Judged(Struct, frozen=True):
             writable_brokers=outcomes[0][0].writable_brokers,
             unwritable=self.cases.count(unwritable),
             least_writable=result.Worst(least.writable_brokers, losses),
-            **self._counts(),
+            cases=self.cases.number,
+            broken=self.cases.count(self.cases.broken),
         )
 
     def worst_group(self, group: GroupSubject) -> result.GroupWorst:
@@ -270,7 +268,8 @@ class Judged(Struct, frozen=True):
             consumers=outcomes[0][0].consumers,
             queues=outcomes[0][0].queues,
             computed=len(group.outcomes) - 1,
-            **self._counts(),
+            cases=self.cases.number,
+            broken=self.cases.count(self.cases.broken),
             **found,
         )
 
