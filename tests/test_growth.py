@@ -10,10 +10,9 @@ import pytest
 
 from benchmarks.growth import COMMANDS, GROUP, Size, calls, cluster, write
 from rmqlb import Members, MessageQueue
-from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.assignment.owners import owners_by_strategy
 from rmqlb.engine.diff import compare_snapshots
-from rmqlb.engine.group import Group, assumption
+from rmqlb.engine.group import group_of
 from rmqlb.engine.plan.rebalance import Side, plan_rebalance
 from rmqlb.engine.rebalance.simulate import GroupSimulation
 from rmqlb.engine.rebalance.start_offsets import with_starts
@@ -103,7 +102,7 @@ def planned(size: Size) -> Callable[[], object]:
 
 def at_a_glance(size: Size) -> Callable[[], object]:
     snapshot = cluster(size)
-    facts = Group(snapshot, GROUP, Settings(), assumption(snapshot, GROUP))
+    facts = group_of(snapshot, GROUP)
     return lambda: consumers_of(facts, ())
 
 

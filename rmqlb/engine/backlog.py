@@ -61,13 +61,13 @@ class Flow(Struct, frozen=True):
     full: float | None = None  # messages of the lag that come in full calls; None: all
 
 
-def full_call(batch: int, pulled: int = 32) -> float:
-    """The mean size of calls for a pull of `pulled` messages (`pullBatchSize`).
+def full_call(batch: int) -> float:
+    """The mean size of calls for a pull of 32 messages (`pullBatchSize`).
 
     >>> full_call(1), full_call(10), full_call(100)
     (1.0, 8.0, 32.0)
     """
-    return pulled / -(-pulled // batch)
+    return 32 / -(-32 // batch)
 
 
 class Change(Struct, frozen=True):

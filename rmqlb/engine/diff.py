@@ -27,7 +27,7 @@ from rmqlb.errors import DataError, RmqlbError
 from rmqlb.model import diff as result
 from rmqlb.model.diagnosis import GroupFinding, group_finding
 from rmqlb.model.group import RETRY_PREFIX, QueueState
-from rmqlb.model.message_queue import MessageQueue, sort_client_ids, sort_key, sort_queues
+from rmqlb.model.message_queue import MessageQueue, grouped, sort_client_ids, sort_key, sort_queues
 from rmqlb.model.recording import DIFFERENCES
 from rmqlb.model.result import WARNING, Finding, Progress, Severity, are, counted, no_progress, side_of
 from rmqlb.model.route import TopicRouteData
@@ -280,10 +280,8 @@ def compare_snapshots(
 
 
 def _topic_diffs(names: Iterable[str], before: ClusterSnapshot, after: ClusterSnapshot) -> Iterator[result.TopicDiff]:
-    subscribers: dict[str, set[str]] = {}
-    for group in (*before.groups.values(), *after.groups.values()):
-        for topic in group.topics or ():
-            subscribers.setdefault(topic, set()).add(group.group)
+    groups = (*before.groups.values(), *after.groups.values())
+    subscribers = grouped((topic, group.group) for group in groups for topic in group.topics or ())
     for name in names:
         was, becomes = (s.routes[name].route if name in s.routes else None for s in (before, after))
         first, then = _queues_of(was), _queues_of(becomes)
@@ -295,7 +293,7 @@ def _topic_diffs(names: Iterable[str], before: ClusterSnapshot, after: ClusterSn
             settings = (*order, *_setting("topicQueueMappingByBroker", _mapping(was), _mapping(becomes)))
         change = _presence(was, becomes)
         if change != "changed" or brokers or settings:
-            yield result.TopicDiff(name, change, brokers, settings, tuple(sorted(subscribers.get(name, ()))))
+            yield result.TopicDiff(name, change, brokers, settings, tuple(sorted({*subscribers.get(name, ())})))
 
 
 def _summary(topics: int, groups: Sequence[result.GroupDiff], routes: Sequence[result.TopicDiff]) -> result.DiffSummary:
@@ -417,9 +415,7 @@ def _queues_of(route: TopicRouteData | None) -> dict[str, result.BrokerQueues]:
 def _mapping(route: TopicRouteData) -> str | None:
     if not route.is_static:
         return None
-    found: dict[str, list[int]] = {}
-    for queue, broker in route.serving_brokers().items():
-        found.setdefault(broker, []).append(queue.queue_id)
+    found = grouped((broker, queue.queue_id) for queue, broker in route.serving_brokers().items())
     return "; ".join(f"{broker}: {', '.join(map(str, sorted(found[broker])))}" for broker in sorted(found))
 
 

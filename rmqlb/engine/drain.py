@@ -31,7 +31,7 @@ from rmqlb.engine.group import known
 from rmqlb.errors import DataError
 from rmqlb.model.diagnosis import Drain, QueueDrain
 from rmqlb.model.group import BROADCASTING, RETRY_PREFIX, States, retry_topic
-from rmqlb.model.message_queue import MessageQueue, sort_client_ids, sort_queues
+from rmqlb.model.message_queue import MessageQueue, grouped, sort_client_ids, sort_queues
 from rmqlb.model.process_queue import ConsumerEvidence, ConsumeStatus
 from rmqlb.model.result import rate_text, sum_if_known
 
@@ -68,9 +68,8 @@ def drains_of(evidence: GroupEvidence) -> Drains:
     if not queues:
         return Drains(_unknown("no readable queue"))
     queues += sort_queues(lags.keys() - {*queues})  # of the retry topic
-    owners, by_owner = _owners(evidence, queues), dict[str, list[MessageQueue]]()
-    for queue, client_id in ((queue, client_id) for queue, ids in owners.items() for client_id in ids):
-        by_owner.setdefault(client_id, []).append(queue)
+    owners = _owners(evidence, queues)
+    by_owner = grouped((client_id, queue) for queue, ids in owners.items() for client_id in ids)
     found = queue_drains(lags, _sharing(evidence, lags, by_owner))
     each = {queue: found[queue] if queue in found else _unknown("its offsets are unknown") for queue in queues}
     consumers = {client_id: slowest({queue: each[queue] for queue in own}) for client_id, own in by_owner.items()}

@@ -1,12 +1,12 @@
 """One consumer group, resolved once: its consumers, topics, strategy and owners. Every verb asks a `Group`.
 
-- A fact that is not known raises `Unknown`, a DataError with a typed reason. No default replaces a missing fact.
+- A fact that is not known raises a DataError. No default replaces a missing fact.
 - Facts that a caller gives (`Given`) replace those of the snapshot; no prediction replaces a fact of the snapshot.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import TypeVar
 
@@ -29,10 +29,6 @@ from rmqlb.model.route import TopicRouteData
 from rmqlb.model.snapshot import ClusterSnapshot, suggestion
 
 Fact = TypeVar("Fact")
-
-
-class Unknown(DataError):
-    """A fact of a group that is not known."""
 
 
 def all_groups(snapshot: ClusterSnapshot) -> list[str]:
@@ -80,9 +76,6 @@ class Group(Struct, dict=True, eq=False):
     settings: Settings = Settings()  # what its consumers' strategy objects were constructed with
     given: Given = Given()  # what the caller says of it
 
-    def with_settings(self, settings: Settings) -> Group:
-        return Group(self.snapshot, self.name, settings, self.given)
-
     # -- what the snapshot has of it
 
     @cached_property
@@ -92,11 +85,11 @@ class Group(Struct, dict=True, eq=False):
 
     @cached_property
     def group(self) -> ConsumerGroup:
-        """The group as the snapshot has it, offsets of others included (raises Unknown)."""
+        """The group as the snapshot has it, offsets of others included (raises DataError)."""
         if (found := self.snapshot.groups.get(self.name or "")) is not None:
             return found
         why = self.snapshot.gaps.groups.get(self.name or "", f"it is not in {self.snapshot.endpoint}")
-        raise Unknown(f"the group could not be read: {why}")
+        raise DataError(f"the group could not be read: {why}")
 
     @property
     def title(self) -> str:
@@ -163,8 +156,8 @@ class Group(Struct, dict=True, eq=False):
         return frozenset(topics) - pulled - self.popped
 
     @property
-    def unsettled_error(self) -> Unknown:
-        return Unknown(
+    def unsettled_error(self) -> DataError:
+        return DataError(
             f"consumers of {self.title} have clientRebalance=false, but no broker reported its request "
             "modes, so it is unknown whether brokers assign its queues or consumers use POP",
             hint="read the running cluster through its NameServers: -s rocketmq://HOST:9876",
@@ -177,17 +170,17 @@ class Group(Struct, dict=True, eq=False):
 
     @cached_property
     def refusals(self) -> Mapping[consumers.Reason, DataError]:
-        """Why its consumers do not share its queues among themselves (raises Unknown)."""
+        """Why its consumers do not share its queues among themselves (raises DataError)."""
         return consumers.refusals(self.group.without_foreign_offsets)
 
     @property
     def apart(self) -> str | None:
-        """The reason why its consumers do not share its queues; None if they may (raises Unknown)."""
+        """The reason why its consumers do not share its queues; None if they may (raises DataError)."""
         return next((error.message for reason, error in self.refusals.items() if reason != "unknown"), None)
 
     @property
     def refusal(self) -> DataError | None:
-        """Why no owners can be predicted; BROADCASTING consumers all own each queue (raises Unknown)."""
+        """Why no owners can be predicted; BROADCASTING consumers all own each queue (raises DataError)."""
         return next((error for reason, error in self.refusals.items() if reason != "broadcasting"), None)
 
     @property
@@ -226,7 +219,7 @@ class Group(Struct, dict=True, eq=False):
             return self.given.client_ids
         if self.seen is None:
             hint = "name the consumers with --consumers ID,ID,… or @FILE, or give a number"
-            raise Unknown("the source does not report any consumers", hint=hint, code="consumers-unknown")
+            raise DataError("the source does not report any consumers", hint=hint, code="consumers-unknown")
         if "unknown" in self.refusals:
             raise self.refusals["unknown"]
         return consumers.rebalanced_members(self.seen)
@@ -256,9 +249,9 @@ class Group(Struct, dict=True, eq=False):
         if self.assumed:
             return self.client_ids
         if self.untold is not None:
-            raise Unknown(self.untold)
+            raise DataError(self.untold)
         if not self.visible_ids:
-            raise Unknown("no consumer is visible")
+            raise DataError("no consumer is visible")
         return self.visible_ids
 
     @cached_property
@@ -266,7 +259,7 @@ class Group(Struct, dict=True, eq=False):
         """The client IDs that some broker lists, duplicates kept (raises DataError)."""
         ids = self.group.client_ids
         if ids is None:
-            raise Unknown("its consumers are unknown")
+            raise DataError("its consumers are unknown")
         if "hidden" in self.refusals:
             raise self.refusals["hidden"]
         return ids
@@ -298,7 +291,7 @@ class Group(Struct, dict=True, eq=False):
         own = self.seen.own_topics if self.seen is not None else None
         if own is None:
             is_empty = self.seen is not None and self.seen.views is not None and not self.seen.client_ids
-            raise Unknown("no consumer is visible to report its topics" if is_empty else "its topics are unknown")
+            raise DataError("no consumer is visible to report its topics" if is_empty else "its topics are unknown")
         reported = set() if self.assumed else {topic for topics in self.subscribed.values() for topic in topics}
         more = sorted(topic for topic in reported.difference(own) if not topic.startswith(RETRY_PREFIX))
         return (*own, *more, *self._retry)
@@ -314,15 +307,15 @@ class Group(Struct, dict=True, eq=False):
         return (topic,) if reads and topic in self.snapshot.routes else ()
 
     @cached_property
-    def unknown_routes(self) -> Mapping[str, Unknown]:
+    def unknown_routes(self) -> Mapping[str, DataError]:
         found = {}
         for topic in self.topics:
             sighting, reason = self.snapshot.routes.get(topic), self.snapshot.gaps.topics.get(topic)
             if sighting is None:
                 more = f": {reason}" if reason else ""
-                found[topic] = Unknown(f"the route of topic {topic} is unknown{more}")
+                found[topic] = DataError(f"the route of topic {topic} is unknown{more}")
             elif any(other.route.subscribe_queues() != sighting.route.subscribe_queues() for other in sighting.others):
-                found[topic] = Unknown(f"NameServers have different routes of topic {topic}")
+                found[topic] = DataError(f"NameServers have different routes of topic {topic}")
         return found
 
     @cached_property
@@ -385,7 +378,7 @@ class Group(Struct, dict=True, eq=False):
             if topic in self.unknown_routes:
                 raise self.unknown_routes[topic]
         if not own:
-            raise Unknown("it subscribes to no topic")
+            raise DataError("it subscribes to no topic")
         return tuple(self.snapshot.routes[topic].route for topic in own)
 
     @property
@@ -418,7 +411,7 @@ class Group(Struct, dict=True, eq=False):
         strategy = found.strategy
         if found.origin == "assumed":
             if self.given.assume is None:
-                raise Unknown("the strategy of its consumers is unknown (set `assume` in the rule)")
+                raise DataError("the strategy of its consumers is unknown (set `assume` in the rule)")
             strategy = self.given.assume
             must_be_set((strategy,), self.settings)
         self._must_be_predictable()
@@ -427,19 +420,19 @@ class Group(Struct, dict=True, eq=False):
         return members
 
     def _must_be_predictable(self) -> None:
-        """Refuse a group whose consumers' shares follow from no strategy (raises Unknown)."""
+        """Refuse a group whose consumers' shares follow from no strategy (raises DataError)."""
         if (running := self._running_group) is None:
             return
         self.must_be_assigned()
         if any(map(is_grpc, self.client_ids)):
             text = "some consumers look like gRPC clients, which do not allocate queues"
-            raise Unknown(text, hint="name the other consumers with --consumers ID,ID,…")
+            raise DataError(text, hint="name the other consumers with --consumers ID,ID,…")
         if running.consume_type == CONSUME_ACTIVELY and self.given.assume is None:
             problem = "its consumers pull, and may not share the queues (if they do, set `assume` in the rule)"
-            raise Unknown(problem)
+            raise DataError(problem)
 
     def must_be_answered(self, members: Members) -> None:
-        """Refuse consumers that ask brokers for a strategy that brokers lack (raises Unknown).
+        """Refuse consumers that ask brokers for a strategy that brokers lack (raises DataError).
 
         Such a broker answers nothing, and each consumer keeps its queues (`QueryAssignmentProcessor`).
         """
@@ -450,7 +443,7 @@ class Group(Struct, dict=True, eq=False):
                 f"consumers of {self.title} let brokers assign their queues by {', '.join(lacking)}, which brokers do "
                 "not have: each consumer keeps its queues"
             )
-            raise Unknown(text, hint=f"brokers have {' and '.join(BROKER_STRATEGIES)}", code="broker-strategy")
+            raise DataError(text, hint=f"brokers have {' and '.join(BROKER_STRATEGIES)}", code="broker-strategy")
 
     @property
     def basis(self) -> Basis:
@@ -571,8 +564,9 @@ def resolve(
     return Group(snapshot, name, settings or Settings(), given)
 
 
-def resolve_all(snapshot: ClusterSnapshot, names: Iterable[str], settings: Settings | None = None) -> Iterator[Group]:
-    return (Group(snapshot, name, settings or Settings(), assumption(snapshot, name)) for name in names)
+def group_of(snapshot: ClusterSnapshot, name: str, settings: Settings | None = None) -> Group:
+    """The group as it is, with the default strategy where nothing shows another."""
+    return Group(snapshot, name, settings or Settings(), assumption(snapshot, name))
 
 
 def assumption(snapshot: ClusterSnapshot, name: str) -> Given:

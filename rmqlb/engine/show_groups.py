@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -18,7 +18,7 @@ from rmqlb.engine.check import GROUP_MEASURES
 from rmqlb.engine.conditions import Condition, Figures
 from rmqlb.engine.diagnose.diagnose import case_since, lagging
 from rmqlb.engine.drain import drains_of
-from rmqlb.engine.group import Group, Ownership, all_groups, known, resolve_all
+from rmqlb.engine.group import Group, Ownership, all_groups, group_of, known
 from rmqlb.engine.group_findings import group_findings
 from rmqlb.engine.source_findings import unread_findings
 from rmqlb.errors import UsageError
@@ -46,7 +46,9 @@ from rmqlb.model.groups import (
     ProcessAddress,
     Status,
 )
+from rmqlb.model.message_queue import grouped
 from rmqlb.model.owners import Origin
+from rmqlb.model.policy import DRAIN_TIME, Policy
 from rmqlb.model.result import ERROR, WARNING, Progress, TriedCondition, no_progress, utc_text
 from rmqlb.model.snapshot import ClusterSnapshot, Unread, UnreadKind, suggestion
 
@@ -156,37 +158,37 @@ _OF_GROUP: tuple[UnreadKind, ...] = ("group", "members", "member", "link", "offs
 
 def overview(
     snapshot: ClusterSnapshot,
-    names: Iterable[str],
+    names: Sequence[str],
     settings: Settings,
+    max_lag: int = MAX_LAG,
+    policy: Policy | None = None,
     *,
-    max_lag: Callable[[str], int] = lambda _: MAX_LAG,
-    max_drain_ms: Callable[[str], float] = lambda _: math.inf,
     earlier: Sequence[ClusterSnapshot] = (),
     progress: Progress = no_progress,
 ) -> Overview:
-    """The groups in a line each, the worst first; a group lags above `max_lag` messages or `max_drain_ms`.
+    """The groups in a line each, the worst first.
 
-    Drain times need `earlier` snapshots, the oldest first.
+    A group lags above `max_lag` messages, or the least limits of its lag and its drain time in the policy. Drain times
+    need `earlier` snapshots, the oldest first.
     """
-    unread, listed = unread_of_groups(snapshot), list(names)
-    lines = []
-    for done, group in enumerate(resolve_all(snapshot, listed, settings)):
-        progress("groups", done, len(listed))
-        name = group.name or ""
-        drain = drains_of(case_since(group, earlier)).group
-        lines.append(group_line(group, unread.get(name, ()), max_lag(name), drain, max_drain_ms(name)))
+
+    def limit(of: str, name: str, default: float) -> float:
+        return default if policy is None else policy.least(of, name, default)
+
+    unread, lines = unread_of_groups(snapshot), []
+    for done, name in enumerate(names):
+        progress("groups", done, len(names))
+        group = group_of(snapshot, name, settings)
+        drain, lag = drains_of(case_since(group, earlier)).group, int(limit("lag", name, max_lag))
+        lines.append(group_line(group, unread.get(name, ()), lag, drain, limit(DRAIN_TIME, name, math.inf)))
     lines.sort(key=_badness)
-    own = snapshot.own_groups or sum(map(is_system_group, {*all_groups(snapshot)}.difference(listed)))
+    own = snapshot.own_groups or sum(map(is_system_group, {*all_groups(snapshot)}.difference(names)))
     return Overview(tuple(lines), _summary(lines, own))
 
 
 def unread_of_groups(snapshot: ClusterSnapshot) -> dict[str, list[Unread]]:
     """Group → its unread parts."""
-    found: dict[str, list[Unread]] = {}
-    for part in snapshot.unread:
-        if part.kind in _OF_GROUP:
-            found.setdefault(part.name, []).append(part)
-    return found
+    return grouped((part.name, part) for part in snapshot.unread if part.kind in _OF_GROUP)
 
 
 def unread_of_no_group(snapshot: ClusterSnapshot, lines: Sequence[GroupLine]) -> tuple[Unread, ...]:
@@ -240,12 +242,9 @@ def _rows(group: Group, findings: Sequence[GroupFinding], drains: Mapping[str, D
     seen = group.group
     processes = Counter(seen.client_ids or ())
     ids = tuple(processes)
-    listed = [_by_id(view) for view in seen.lists]
+    listed = [grouped((each.client_id, (view, each)) for each in view.connections) for view in seen.lists]
     by_proxy = {client_id for view in seen.proxies or () for client_id in view.client_ids}
-    codes: dict[str, dict[str, None]] = {}
-    for finding in findings:
-        for client_id in finding.consumers:
-            codes.setdefault(client_id, {})[finding.code] = None
+    codes = grouped((client_id, finding.code) for finding in findings for client_id in finding.consumers)
     observed, predicted, lags = _observed(group, ids), _predicted(group, ids), _lags(group, ids)
     strategies, topics, own = reported_strategies(seen), subscriptions(seen), seen.own_topics
     pops = seen.consume_type == CONSUME_POP or bool(own and popped_topics(seen).issuperset(own))
@@ -266,16 +265,9 @@ def _rows(group: Group, findings: Sequence[GroupFinding], drains: Mapping[str, D
                 for view, connections in zip(seen.lists, listed, strict=True)
                 if isinstance(view, MemberView) and client_id not in connections and client_id not in by_proxy
             ),
-            findings=tuple(codes.get(client_id, ())),
+            findings=tuple(dict.fromkeys(codes.get(client_id, ()))),
         )
         yield from _processes([connections.get(client_id, []) for connections in listed], of_id)
-
-
-def _by_id(view: MemberView | ProxyView) -> dict[str, list[_Seen]]:
-    found: dict[str, list[_Seen]] = {}
-    for connection in view.connections:
-        found.setdefault(connection.client_id, []).append((view, connection))
-    return found
 
 
 def _processes(listed: Sequence[list[_Seen]], of_id: ConsumerProcess) -> Iterator[ConsumerProcess]:
@@ -285,12 +277,9 @@ def _processes(listed: Sequence[list[_Seen]], of_id: ConsumerProcess) -> Iterato
     """
     first, *others = sorted(listed, key=lambda pairs: (len(pairs) != of_id.processes, -len(pairs)))
     hosts = Counter(_host(connection) for _, connection in first)
-    by_host: list[dict[str, list[_Seen]]] = []
-    for pairs in others:
-        by_host.append({})
-        for pair in pairs:
-            # A process with a unique ID may reach brokers from several hosts.
-            by_host[-1].setdefault(next(iter(hosts)) if len(first) == 1 else _host(pair[1]), []).append(pair)
+    # A process with a unique ID may reach brokers from several hosts.
+    only = _host(first[0][1]) if len(first) == 1 else None
+    by_host = [grouped((_host(pair[1]) if only is None else only, pair) for pair in pairs) for pairs in others]
     for view, connection in sorted(first, key=lambda pair: pair[1].client_addr or ""):
         same, host = [(view, connection)], _host(connection)
         if hosts[host] == 1:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 
+from rmqlb.model.message_queue import grouped
 from rmqlb.model.result import Finding, counted, info
 from rmqlb.model.route import BrokerData, QueueData, TopicRouteData
 from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting, Unread
@@ -100,10 +101,8 @@ def source_findings(snapshot: ClusterSnapshot, concerns: Callable[[Unread], bool
 
 def unread_findings(parts: Iterable[Unread]) -> list[Finding]:
     """One finding for all unread parts of a kind."""
-    kinds: dict[tuple[str, str], list[Unread]] = {}
-    for part in parts:
-        is_of_group = part.detail is not None or part.kind == "other"
-        kinds.setdefault((part.kind, part.name if is_of_group else ""), []).append(part)
+    names = ((part, part.name if part.detail is not None or part.kind == "other" else "") for part in parts)
+    kinds = grouped(((part.kind, name), part) for part, name in names)
     findings = []
     for (kind, _), (first, *more) in kinds.items():
         others = f" and {len(more)} more" if more else ""

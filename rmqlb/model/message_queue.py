@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from itertools import groupby, islice
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 from msgspec import Struct
 
@@ -130,6 +130,22 @@ def sort_queues(queues: Iterable[MessageQueue], order: Callable[[str], bytes] = 
 def sort_client_ids(client_ids: Iterable[str], order: Callable[[str], bytes] = sort_key) -> list[str]:
     """The client IDs as a client sorts them before it allocates; duplicates are kept."""
     return sorted(client_ids, key=order)
+
+
+Key = TypeVar("Key")
+Value = TypeVar("Value")
+
+
+def grouped(pairs: Iterable[tuple[Key, Value]]) -> dict[Key, list[Value]]:
+    """Key → its values, both in the order of the pairs.
+
+    >>> grouped([("a", 1), ("b", 2), ("a", 3)])
+    {'a': [1, 3], 'b': [2]}
+    """
+    found: dict[Key, list[Value]] = {}
+    for key, value in pairs:
+        found.setdefault(key, []).append(value)
+    return found
 
 
 def queue_ranges(queues: Iterable[MessageQueue], most: int = 4) -> str:

@@ -110,10 +110,11 @@ class Policy(Struct, frozen=True):
     rules: tuple[Rule, ...]
     waivers: tuple[Waiver, ...] = ()  # in the file's order
 
-    def limits_of(self, name: str) -> dict[Rule, float]:
-        """Each rule with a numeric limit of this name, and its bound."""
-        limits = ((rule, limit) for rule in self.rules for limit in rule.limits if limit.name == name)
-        return {rule: limit.bound for rule, limit in limits if isinstance(limit.bound, int | float)}
+    def least(self, limit: str, name: str, default: float) -> float:
+        """The smallest bound that rules which take this name have for a numeric limit; the default without any."""
+        limits = ((rule, each.bound) for rule in self.rules for each in rule.limits if each.name == limit)
+        bounds = (bound for rule, bound in limits if rule.takes(name) and isinstance(bound, int | float))
+        return min(bounds, default=default)
 
     @property
     def wanted(self) -> Wanted:

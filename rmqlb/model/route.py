@@ -10,7 +10,7 @@ from msgspec import Meta, Struct, field
 
 from rmqlb.errors import DataError
 from rmqlb.model.limits import MOST_QUEUES, MOST_QUEUES_OF_A_BROKER
-from rmqlb.model.message_queue import MessageQueue, parse_int, sort_key, sort_queues, split
+from rmqlb.model.message_queue import MessageQueue, grouped, parse_int, sort_key, sort_queues, split
 
 MASTER_ID = 0
 PERM_WRITE = 2
@@ -186,11 +186,7 @@ def _compared(route: TopicRouteData) -> tuple[object, ...]:
 
 
 def _by_scope(infos: Iterable[TopicQueueMappingInfo]) -> dict[str, list[TopicQueueMappingInfo]]:
-    scopes: dict[str, list[TopicQueueMappingInfo]] = {}
-    for info in infos:
-        if info.scope is not None:
-            scopes.setdefault(info.scope, []).append(info)
-    return scopes
+    return grouped((info.scope, info) for info in infos if info.scope is not None)
 
 
 def logical_broker_name(scope: str) -> str:

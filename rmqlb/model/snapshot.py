@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from rmqlb.errors import DataError
 from rmqlb.model.group import ConsumerGroup, Seen, is_system_group, is_system_topic
 from rmqlb.model.message_queue import MessageQueue
-from rmqlb.model.route import TopicRouteData
+from rmqlb.model.route import BrokerData, TopicRouteData
 
 
 class Everything(Struct, frozen=True):
@@ -204,10 +204,13 @@ class ClusterSnapshot(Struct, frozen=True, dict=True):
         return Gaps(topics, groups, members, unlisted, proxies)
 
     @property
+    def brokers(self) -> list[BrokerData]:
+        return [broker for sighting in self.routes.values() for broker in sighting.route.broker_datas]
+
+    @property
     def own_topics(self) -> set[str]:
         """Topics named like a broker or a cluster, which every broker creates (`TopicConfigManager`)."""
-        brokers = [broker for sighting in self.routes.values() for broker in sighting.route.broker_datas]
-        return {name for broker in brokers for name in (broker.broker_name, broker.cluster)}
+        return {name for broker in self.brokers for name in (broker.broker_name, broker.cluster)}
 
     def parts(self) -> Iterator[ClusterSnapshot]:
         """The snapshot in pieces: the common part, then each topic, then each group, by name."""

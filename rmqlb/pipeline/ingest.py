@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import convert
 
 from rmqlb.errors import DataError
+from rmqlb.model.message_queue import grouped
 from rmqlb.model.pipeline_result import PipelineResult, RejectedFile
 from rmqlb.model.result import Progress, in_utc, no_progress
 from rmqlb.pipeline.documents import DocumentReader, labels, last_day
@@ -128,10 +129,7 @@ def ingest(
 
 
 def _digests(files: Iterable[ReadFile], cluster: str | None) -> dict[date, str]:
-    of: dict[date, list[ReadFile]] = {}
-    for file in files:
-        if (day := labels(file.path).date) is not None:
-            of.setdefault(day, []).append(file)
+    of = grouped((day, file) for file in files if (day := labels(file.path).date) is not None)
     return {day: short(cluster, __version__, sorted((f.path, f.length, f.modified) for f in of[day])) for day in of}
 
 

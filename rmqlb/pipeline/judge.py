@@ -24,7 +24,7 @@ from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.assignment.assign import Owners, owners_at_rest, spread
 from rmqlb.engine.assignment.consumers import broadcasting_finding, is_orderly, without_lock
 from rmqlb.engine.check import check_policy, moved
-from rmqlb.engine.group import Group, known, resolve_all
+from rmqlb.engine.group import Group, group_of, known
 from rmqlb.engine.plan.changes import Changes as MemberChanges
 from rmqlb.engine.plan.changes import change_members
 from rmqlb.engine.show_groups import group_line, unread_of_groups
@@ -104,7 +104,7 @@ class _Of(Struct):
 
     def group(self) -> Iterator[Row]:
         name = self.name or ""
-        (facts,) = resolve_all(self.snapshot, [name], self.asked.settings)
+        facts = group_of(self.snapshot, name, self.asked.settings)
         line = group_line(facts, unread_of_groups(self.snapshot).get(name, ()), MAX_LAG)
         problem = _problem(facts) if name in self.snapshot.groups else DataError("the group could not be read")
         label = ",".join(line.strategies) or None

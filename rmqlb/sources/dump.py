@@ -77,8 +77,7 @@ class Document(msgspec.Struct, frozen=True):
 
     @property
     def cluster(self) -> str | None:
-        routes = (sighting.route for sighting in self.snapshot.routes.values())
-        return ",".join(sorted({broker.cluster for route in routes for broker in route.broker_datas} - {""})) or None
+        return ",".join(sorted({broker.cluster for broker in self.snapshot.brokers} - {""})) or None
 
     @property
     def taken_at(self) -> datetime | None:

@@ -36,7 +36,7 @@ from rmqlb.model.group import (
     is_system_topic,
     retry_topic,
 )
-from rmqlb.model.message_queue import MessageQueue, sort_queues
+from rmqlb.model.message_queue import MessageQueue, grouped, sort_queues
 from rmqlb.model.result import Progress, no_progress
 from rmqlb.model.snapshot import (
     AssignmentAnswer,
@@ -180,9 +180,7 @@ class LiveSource:
         if reads is None:
             self.reads.close()
             return None
-        batches: dict[str, list[Question]] = {}
-        for question in questions:
-            batches.setdefault(question.address, []).append(question)
+        batches = grouped((question.address, question) for question in questions)
 
         def of_broker(address: str) -> list[tuple[Question, Answer]]:
             """Stop at the first silence or unknown request code of the broker, so that silence costs one timeout."""

@@ -147,9 +147,8 @@ def _known(snapshot: ClusterSnapshot, request: TopicRequest, reader: Reader) -> 
     """The brokers that the source knows: of a running cluster those asked for, by the topic that has their name."""
     own = [broker.name for broker in request.add_brokers]
     own += [] if request.move_to_cluster is None else [request.move_to_cluster]
-    routes = [sighting.route for sighting in snapshot.routes.values()]
-    routes += [route for name in own if (route := ask_route(reader, name)) is not None]
-    return [broker for route in routes for broker in route.broker_datas]
+    routes = [route for name in own if (route := ask_route(reader, name)) is not None]
+    return [*snapshot.brokers, *(broker for route in routes for broker in route.broker_datas)]
 
 
 def _name_servers(snapshot: ClusterSnapshot) -> str | None:

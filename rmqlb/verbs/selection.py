@@ -74,7 +74,7 @@ class Selection(Struct, frozen=True):
         by_pop: bool = False,
     ) -> Group:
         group = resolve(snapshot, name, None, replace(self.given, strategy=strategy, by_pop=by_pop))
-        return group.with_settings(settings_of([route.topic for route in group.known_routes], group.name))
+        return replace(group, settings=settings_of([route.topic for route in group.known_routes], group.name))
 
     def require_named(self, client_ids: Collection[str]) -> None:
         require_members(self.given.sdk_of, client_ids, "--sdk")

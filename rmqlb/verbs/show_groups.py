@@ -1,18 +1,15 @@
 import os
 from collections.abc import Mapping, Sequence
-from functools import partial
-from math import inf
 from typing import Any
 
 from msgspec.structs import replace
 
 from rmqlb.engine import show_groups as engine
-from rmqlb.engine.group import all_groups, only_group, resolve_all
+from rmqlb.engine.group import all_groups, group_of, only_group
 from rmqlb.engine.group_findings import group_source_findings
 from rmqlb.engine.source_findings import source_findings
 from rmqlb.model.diagnosis import MAX_LAG
 from rmqlb.model.groups import Consumers, ConsumersOfGroups, Overview
-from rmqlb.model.policy import DRAIN_TIME
 from rmqlb.model.result import SEVERITIES, Finding, Meta, Progress, no_progress, with_meta
 from rmqlb.model.snapshot import Everything, Wanted
 from rmqlb.verbs.amounts import given, one_of
@@ -53,23 +50,9 @@ def show_groups(
     present = all_groups(snapshot)
     chosen = [name for name in present if everything.takes_group(name)]
     each_matches("group", names, present, chosen, snapshot.endpoint)
-
-    bounds = {of: {} if rules is None else rules.limits_of(of) for of in ("lag", DRAIN_TIME)}
-
-    def limit(of: str, default: float, name: str) -> float:
-        return min((bound for rule, bound in bounds[of].items() if rule.takes(name)), default=default)
-
     settings = strategies.settings_for(list(snapshot.routes))
     past = samples_before(before, snapshot, chosen)
-    whole = engine.overview(
-        snapshot,
-        chosen,
-        settings,
-        max_lag=lambda name: int(limit("lag", max_lag, name)),
-        max_drain_ms=partial(limit, DRAIN_TIME, inf),
-        earlier=past,
-        progress=progress,
-    )
+    whole = engine.overview(snapshot, chosen, settings, max_lag, rules, earlier=past, progress=progress)
     tried = tuple(engine.try_on_groups(condition, whole.groups) for condition in asked)
     findings = tuple(source_findings(replace(snapshot, unread=engine.unread_of_no_group(snapshot, whole.groups))))
     return with_meta(whole.at_least(lowest, tried), Meta(snapshot, findings))
@@ -97,7 +80,7 @@ def show_consumers(
 
     def consumers_in(group: str | None) -> tuple[Consumers, tuple[Finding, ...]]:
         name = only_group(snapshot, group)
-        (resolved,) = resolve_all(snapshot, [name], strategies.settings_for(list(snapshot.routes), name))
+        resolved = group_of(snapshot, name, strategies.settings_for(list(snapshot.routes), name))
         progress(resolved.title, 0, 0)
         found = engine.consumers_of(resolved, unread.get(name, ()), max_lag, samples_before(before, snapshot, [name]))
         own = [part for each in (name, *groups) for part in unread.get(each, ())]

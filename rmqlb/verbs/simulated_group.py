@@ -139,7 +139,9 @@ class Simulation:
             events += events_of(self.changes, group, self.change_us, self.change_at)
             of_events += placeholder_findings(is_used=has_placeholders(self.changes, group))
         strategies.must_apply(reported=self.strategy is None)
-        group = group.with_settings(strategies.settings_for([route.topic for route in group.known_routes], group.name))
+        group = replace(
+            group, settings=strategies.settings_for([route.topic for route in group.known_routes], group.name)
+        )
         joining = [event.subject for event in events if event.kind == "join"]
         everybody = (*group.client_ids, *joining)
         chosen.require_named(set(everybody))

@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from rmqlb.model import diagnosis as model
-from rmqlb.model.message_queue import queue_ranges
+from rmqlb.model.message_queue import grouped, queue_ranges
 from rmqlb.model.result import INFO, are, at_least, counted, have, named, of_all
 from rmqlb.views import show_groups as of_group
 from rmqlb.views.columns import QUEUE_COLUMNS, Cell, Column, columns_from, rows_of
@@ -151,10 +151,7 @@ def sentence(found: model.Diagnosis, missing: Mapping[str, tuple[int, str]] | No
 
 
 def _by_code(findings: Iterable[model.GroupFinding]) -> dict[str, list[model.GroupFinding]]:
-    groups: dict[str, list[model.GroupFinding]] = {}
-    for each in findings:
-        groups.setdefault(each.code, []).append(each)
-    return groups
+    return grouped((each.code, each) for each in findings)
 
 
 def _bad_owners(counts: model.GroupCounts) -> Iterator[str]:

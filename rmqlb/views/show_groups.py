@@ -5,7 +5,7 @@ from msgspec.structs import asdict, replace
 
 from rmqlb.model.diagnosis import CODES, Drain, GroupCounts, GroupFinding, Lagging, QueueDrain
 from rmqlb.model.groups import STATUSES, ConsumerProcess, Consumers, ConsumersOfGroups, GroupLine, GroupState, Overview
-from rmqlb.model.message_queue import MessageQueue, queue_ranges
+from rmqlb.model.message_queue import MessageQueue, grouped, queue_ranges
 from rmqlb.model.result import ERROR, INFO, at_least, counted, messages, named, of_all, rate_text
 from rmqlb.views.columns import QUEUE_COLUMNS, Cell, Column, columns_from
 from rmqlb.views.formats.text import clip
@@ -71,10 +71,11 @@ def slowest_text(queues: Sequence[QueueDrain]) -> str | None:
     >>> slowest_text([QueueDrain("T", "b", 0, None, 9, Drain("never")), a, b])
     'slowest queues: T b 0 (never); T a 0-1 (8.0 s to 10.0 s)'
     """
-    by_text: dict[str, list[MessageQueue]] = {}
-    for each in queues:
-        if each.drain.drain_ms != 0 and (text := drain_text(each.drain)) is not None:
-            by_text.setdefault(text, []).append(MessageQueue(each.topic, each.broker_name, each.queue_id))
+    by_text = grouped(
+        (text, MessageQueue(each.topic, each.broker_name, each.queue_id))
+        for each in queues
+        if each.drain.drain_ms != 0 and (text := drain_text(each.drain)) is not None
+    )
     parts = [f"{queue_ranges(own, _RANGES)} ({text})" for text, own in islice(by_text.items(), 2)]
     return f"slowest queues: {'; '.join(parts)}" if parts else None
 

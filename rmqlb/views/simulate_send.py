@@ -5,6 +5,7 @@ from typing import Any
 
 from rmqlb.model import simulate_send as model
 from rmqlb.model.client_versions import ClientVersions
+from rmqlb.model.message_queue import grouped
 from rmqlb.model.result import ERROR, WARNING, are, counted, messages, named
 from rmqlb.model.send_scenario import JAVA, Failure, Moment
 from rmqlb.views.columns import Cell, Column, PaintedText, columns_from, columns_of, rows_of
@@ -225,9 +226,7 @@ def _brokers_sent(lost: model.LostMessage | model.ExceptionKind) -> str:
 
 
 def _tables(report: model.SendReport) -> Iterator[Section]:
-    stored: dict[str, list[int]] = {}
-    for queue in report.queues:
-        stored.setdefault(queue.broker_name, []).append(queue.stored)
+    stored = grouped((queue.broker_name, queue.stored) for queue in report.queues)
     uneven = any(max(each) > min(each) + 2 and max(each) > _UNEVEN * min(each) for each in stored.values())
     hidden = [] if any(queue.picks != queue.attempts for queue in report.queues) else ["picks"]
     columns = columns_of(model.QueueTally, f"brokerName=broker queueId=queue {_COUNTS}", hidden=hidden)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from msgspec.structs import replace
 
 from rmqlb.model import sweep_failures as model
+from rmqlb.model.message_queue import grouped
 from rmqlb.model.policy import LIMITS
 from rmqlb.model.result import SEVERITIES, counted, messages, named
 from rmqlb.views.check import allowed_text, amount_text
@@ -80,10 +81,7 @@ def _left_out(sweep: model.FailureSweep) -> Iterator[str]:
     if whole:
         names = named(f"{each.about} {each.name}" for each in whole)
         yield f"  not judged or partly judged: {names} ({whole[0].why})"
-    limits: dict[tuple[str, str], list[str]] = {}
-    for each in sweep.unjudged:
-        if each.limit is not None:
-            limits.setdefault((each.limit, each.why), []).append(each.name)
+    limits = grouped(((each.limit, each.why), each.name) for each in sweep.unjudged if each.limit is not None)
     for (limit, why), names_ in limits.items():
         hint = "; name such groups with --orderly-group GLOB" if limit == "withoutLock" else ""
         yield f"  {limit} unknown in some cases of {named(names_)}: {why}{hint}"
@@ -113,9 +111,7 @@ def _counterexamples(found: Sequence[model.Counterexample]) -> tuple[Section, ..
     table = section_of("counterexamples", title, columns, found, audience="scripts")
     if not found:
         return (table,)
-    by_losses: dict[tuple[model.Loss, ...], list[model.Counterexample]] = {}
-    for one in found:
-        by_losses.setdefault(one.losses, []).append(one)
+    by_losses = grouped((one.losses, one) for one in found)
     blocks = tuple(map(_block, by_losses.values()))
     return (replace(table, audience="screen", blocks=blocks, brief=first_places(len(blocks), _MOST_SHOWN)), table)
 

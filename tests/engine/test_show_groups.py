@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from rmqlb import UsageError, diagnose, show_consumers, show_groups
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.conditions import parse_condition
-from rmqlb.engine.group import Group, all_groups, assumption
+from rmqlb.engine.group import all_groups, group_of
 from rmqlb.engine.show_groups import (
     GROUPS_FIGURES,
     consumers_of,
@@ -91,7 +91,7 @@ GROUPS: dict[str, ClusterSnapshot] = {
 
 def lines_of(snapshot: ClusterSnapshot) -> Iterator[str]:
     (name,) = all_groups(snapshot)
-    group = Group(snapshot, name, Settings(), assumption(snapshot, name))
+    group = group_of(snapshot, name)
     found = consumers_of(group, unread_of_groups(snapshot).get(name, ()))
     state, processes = found.overview, found.consumers
     yield from consumers_report(found).facts
@@ -228,7 +228,7 @@ def policy(limit: int) -> dict[str, object]:
 ])  # fmt: skip
 def test_a_lag_that_lasts_counts_below_the_limit_of_messages(drain: Drain, max_drain_ms: float, lags: bool) -> None:
     snapshot = GROUPS["lag of both consumers"]
-    group = Group(snapshot, "g", Settings(), assumption(snapshot, "g"))
+    group = group_of(snapshot, "g")
     line = group_line(group, (), 1_000, drain, max_drain_ms)
     assert (line.status, line.lagging is not None) == (("lagging", True) if lags else ("inOrder", False))
 

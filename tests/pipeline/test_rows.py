@@ -10,10 +10,11 @@ import pytest
 import rmqlb
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.assignment.assign import Owners, owners_at_rest, spread
-from rmqlb.engine.group import Group, all_groups, known, resolve_all
+from rmqlb.engine.group import Group, all_groups, group_of, known
 from rmqlb.engine.show_groups import overview
 from rmqlb.engine.sweep_failures.sweep import SweepRequest, sweep_snapshot
 from rmqlb.model.group import BROADCASTING, is_system_group
+from rmqlb.model.message_queue import grouped
 from rmqlb.model.policy import Policy
 from rmqlb.model.snapshot import ClusterSnapshot, Wanted
 from rmqlb.pipeline.tables import Assignments, Figures, Findings, Groups, Queues, Sends, Snapshots, WhatIf
@@ -50,15 +51,12 @@ def names(path: Path) -> list[str]:
 
 def groups(fleet: Path) -> Iterator[tuple[str, Group]]:
     for cluster, path in files(fleet).items():
-        yield from ((cluster, group) for group in resolve_all(snapshot(path), names(path)))
+        yield from ((cluster, group_of(snapshot(path), name)) for name in names(path))
 
 
 def by_group(found: list[dict[str, Any]], **only: object) -> dict[tuple[str, str], list[dict[str, Any]]]:
-    grouped: dict[tuple[str, str], list[dict[str, Any]]] = {}
-    for row in found:
-        if all(row[name] == value for name, value in only.items()):
-            grouped.setdefault((row["cluster"], row["group"]), []).append(row)
-    return grouped
+    chosen = (row for row in found if all(row[name] == value for name, value in only.items()))
+    return grouped(((row["cluster"], row["group"]), row) for row in chosen)
 
 
 def queue_of(row: Mapping[str, Any]) -> tuple[Any, ...]:

@@ -173,13 +173,22 @@ def _read_latencies(path: str, option: str, max_bytes: int) -> dict[str | None, 
     where = f"{option} {path}"
     samples: dict[str | None, list[int]] = {}
     bad: list[str] = []
+    broker, latency = None, 0
     reader = csv.reader(io.StringIO(read_text(path, option, max_bytes), newline=""), strict=True)
     try:
         rows = [(reader.line_num, row) for row in reader if any(cell.strip() for cell in row)]
     except csv.Error as error:
         raise DataError(f"{where}: row {reader.line_num}: {error}") from None
-    broker, latency, has_heading = _columns(rows[0][1], where) if rows else (None, 0, False)
-    for number, row in rows[has_heading:]:
+    if rows:
+        names = [cell.strip().lower() for cell in rows[0][1]]
+        broker, latency = 0 if len(names) > 1 else None, len(names) - 1
+        named = next((place for place, name in enumerate(names) if name in _LATENCY_COLUMNS), None)
+        if named is None and len(names) > 2 and _latency_us(names[-1]) is None:
+            raise DataError(f"{where}: there is no column latencyMs", hint="the columns are " + ", ".join(names[:8]))
+        if named is not None and _latency_us(names[-1]) is None:
+            broker, latency = next((place for place, name in enumerate(names) if name in _BROKER_COLUMNS), None), named
+            del rows[0]
+    for number, row in rows:
         value = _latency_us(row[latency]) if len(row) > max(latency, broker or 0) else None
         name = None if value is None or broker is None else row[broker].strip()
         if value is None or name == "":
@@ -193,19 +202,6 @@ def _read_latencies(path: str, option: str, max_bytes: int) -> dict[str | None, 
     if not samples:
         raise DataError(f"{where}: the file has no latency")
     return samples
-
-
-def _columns(row: list[str], where: str) -> tuple[int | None, int, bool]:
-    last, names = len(row) - 1, [cell.strip().lower() for cell in row]
-    if _latency_us(row[-1]) is not None:
-        return 0 if last else None, last, False
-    latency = next((place for place, name in enumerate(names) if name in _LATENCY_COLUMNS), None)
-    if latency is None and last > 1:
-        raise DataError(f"{where}: there is no column latencyMs", hint="the columns are " + ", ".join(names[:8]))
-    broker = next((place for place, name in enumerate(names) if name in _BROKER_COLUMNS), None)
-    if latency is None:
-        return 0 if last else None, last, False
-    return broker, latency, True
 
 
 def _latency_us(text: str) -> int | None:

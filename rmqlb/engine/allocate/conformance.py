@@ -14,7 +14,7 @@ from rmqlb.engine.allocate.machines import chosen_hosts, host
 from rmqlb.engine.allocate.rules import PINNED
 from rmqlb.engine.allocate.strategy import Settings, StrategyFunction, with_function
 from rmqlb.errors import AllocationError
-from rmqlb.model.message_queue import MessageQueue, sort_client_ids, sort_queues
+from rmqlb.model.message_queue import MessageQueue, grouped, sort_client_ids, sort_queues
 from rmqlb.model.result import Finding
 
 _Item = TypeVar("_Item")
@@ -129,10 +129,7 @@ def _pin_findings(
 
 
 def _by_topic(queues: Iterable[MessageQueue]) -> dict[str, list[MessageQueue]]:
-    topics: dict[str, list[MessageQueue]] = {}
-    for queue in sort_queues(queues):
-        topics.setdefault(queue.topic, []).append(queue)
-    return topics
+    return grouped((queue.topic, queue) for queue in sort_queues(queues))
 
 
 def _answers(

@@ -9,7 +9,7 @@ from functools import cached_property, lru_cache
 
 from rmqlb.engine.allocate.strategy import Prepared, Settings
 from rmqlb.errors import AllocationError, UsageError
-from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.message_queue import MessageQueue, grouped
 
 MOST_ENTRIES = 1_000_000
 """On one ring: 2 seconds and 200 MB. RocketMQ's default is 10 per consumer, and each consumer makes the ring again for
@@ -89,12 +89,8 @@ class ConsistentHash(Prepared):
 
     @cached_property
     def _shares(self) -> dict[str, list[MessageQueue]]:
-        shares: dict[str, list[MessageQueue]] = {}
-        for queue in self._queues:
-            position = self._position(queue)
-            if position is not None:
-                shares.setdefault(self._ring[position][0], []).append(queue)
-        return shares
+        positions = ((self._position(queue), queue) for queue in self._queues)
+        return grouped((self._ring[position][0], queue) for position, queue in positions if position is not None)
 
 
 def check_ring(members: int, virtual_nodes: int) -> None:

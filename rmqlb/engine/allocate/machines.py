@@ -6,7 +6,6 @@ PIN and PIN_OVER_ALL pin topics to machines, as applications do correctly (PIN) 
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 
@@ -14,8 +13,14 @@ from rmqlb.engine.allocate.avg import ByConfig
 from rmqlb.engine.allocate.strategy import Prepared, Settings, Strategy, StrategyClass, Zones
 from rmqlb.engine.arguments import require, shown
 from rmqlb.errors import AllocationError, UsageError
-from rmqlb.model.message_queue import MessageQueue, sort_key, split
+from rmqlb.model.message_queue import MessageQueue, grouped, sort_key, split
 from rmqlb.model.result import counted
+
+
+def room(broker_name: str) -> str | None:
+    """The room in a broker's name, `ROOM@NAME`; None for names of another form."""
+    parts = split(broker_name, "@")
+    return parts[0] if len(parts) == 2 else None
 
 
 class ByMachineRoom(Prepared):
@@ -26,16 +31,14 @@ class ByMachineRoom(Prepared):
     The location of the consumers does not matter.
     """
 
+    _room = staticmethod(room)
+
     def __init__(self, queues: Sequence[MessageQueue], client_ids: Sequence[str], settings: Settings) -> None:
         super().__init__(queues, client_ids, settings)
         rooms = settings.consumer_idcs
         self._rooms_missing = rooms is None and any(room(queue.broker_name) is not None for queue in queues)
         self._inside = [queue for queue in queues if self._room(queue.broker_name) in (rooms or ())]
         self._blocks_of: Sequence[MessageQueue] = self._inside
-
-    @staticmethod
-    def _room(broker_name: str) -> str | None:
-        return room(broker_name)
 
     @cached_property
     def _places(self) -> dict[MessageQueue, int]:
@@ -63,12 +66,6 @@ class ByMachineRoom(Prepared):
     def _sizes(self) -> tuple[int, int]:
         size = len(self._inside) // len(self._client_ids)
         return size, size * len(self._client_ids)
-
-
-def room(broker_name: str) -> str | None:
-    """The room in a broker's name, `ROOM@NAME`; None for names of another form."""
-    parts = split(broker_name, "@")
-    return parts[0] if len(parts) == 2 else None
 
 
 class MachineRoomNearby(Prepared):
@@ -112,12 +109,8 @@ class MachineRoomNearby(Prepared):
     @cached_property
     def _by_zone(self) -> tuple[dict[str, Strategy], dict[str, Strategy]]:
         """Zone → strategy, of zones with consumers and of zones without, in Java's string order."""
-        queues: defaultdict[str, list[MessageQueue]] = defaultdict(list)
-        for queue in self._queues:
-            queues[self._broker_zone(queue)].append(queue)
-        members: defaultdict[str, list[str]] = defaultdict(list)
-        for client_id in self._client_ids:
-            members[self._client_zone(client_id)].append(client_id)
+        queues = grouped((self._broker_zone(queue), queue) for queue in self._queues)
+        members = grouped((self._client_zone(client_id), client_id) for client_id in self._client_ids)
         own: dict[str, Strategy] = {}
         shared: dict[str, Strategy] = {}
         for zone in sorted(queues, key=sort_key):

@@ -22,7 +22,7 @@ from rmqlb.engine.assignment.consumers import reported_strategies
 from rmqlb.errors import AllocationError, UsageError
 from rmqlb.model.group import RETRY_PREFIX, ConsumerGroup, is_grpc
 from rmqlb.model.limits import MOST_CONSUMERS, MOST_QUEUES
-from rmqlb.model.message_queue import MessageQueue, QueueName, is_blank, sort_client_ids, sort_queues
+from rmqlb.model.message_queue import MessageQueue, QueueName, grouped, is_blank, sort_client_ids, sort_queues
 from rmqlb.model.owners import AssignmentMismatch, BrokerAssignments, PopQueue, PopTopic
 from rmqlb.model.result import INFO, Finding, counted, of_all
 from rmqlb.model.route import MASTER_ID, TopicRouteData
@@ -234,9 +234,7 @@ def compare_assignments(
 ) -> tuple[BrokerAssignments, ...]:
     """The answers of each broker for each topic, with those that differ from the prediction."""
     queues = {route.topic: route.subscribe_queues() for route in routes}
-    found: dict[tuple[str, str], list[AssignmentQuestion]] = {}
-    for question in answers:
-        found.setdefault((question.topic, question.broker_name), []).append(question)
+    found = grouped(((question.topic, question.broker_name), question) for question in answers)
     compared = []
     for (topic, broker_name), asked in sorted(found.items()):
         modes = {mode for each in asked if (mode := answers[each].mode) is not None}

@@ -24,7 +24,7 @@ from rmqlb.engine.diagnose.evidence import ASK_CONSUMERS, DoesNotApply, GroupEvi
 from rmqlb.engine.group import known
 from rmqlb.errors import AllocationError, DataError, RmqlbError
 from rmqlb.model.diagnosis import Evidence, Explains, GroupFinding
-from rmqlb.model.message_queue import MessageQueue, sort_client_ids, sort_queues
+from rmqlb.model.message_queue import MessageQueue, grouped, sort_client_ids, sort_queues
 from rmqlb.model.result import INFO, Severity
 
 Cause = Literal[
@@ -146,11 +146,8 @@ class Case(GroupEvidence, dict=True, eq=False):
     @cached_property
     def cut_off(self) -> Mapping[str, frozenset[str]]:
         """Client ID → the brokers that do not list it although others do."""
-        found: dict[str, set[str]] = {}
-        for view in self.views:
-            if (name := self.broker_name(view)) is not None:
-                for client_id in self.processes.keys() - set(view.client_ids):
-                    found.setdefault(client_id, set()).add(name)
+        views = ((view, name) for view in self.views if (name := self.broker_name(view)) is not None)
+        found = grouped((i, name) for view, name in views for i in self.processes.keys() - set(view.client_ids))
         return {client_id: frozenset(found[client_id]) for client_id in sort_client_ids(found)}
 
     @cached_property
@@ -336,10 +333,7 @@ def _fits(observed: frozenset[MessageQueue], possible: Sequence[frozenset[Messag
 
 def _shares(owners: Owners) -> dict[tuple[str, str], frozenset[MessageQueue]]:
     """(topic, client ID) → its queues; a consumer without a queue of the topic is absent."""
-    found: dict[tuple[str, str], set[MessageQueue]] = {}
-    for queue, ids in owners.items():
-        for client_id in ids:
-            found.setdefault((queue.topic, client_id), set()).add(queue)
+    found = grouped(((queue.topic, client_id), queue) for queue, ids in owners.items() for client_id in ids)
     return {key: frozenset(queues) for key, queues in found.items()}
 
 

@@ -12,9 +12,9 @@ from rmqlb.engine.diagnose.evidence import AnotherSampleNeeded, ConsumerReports,
 from rmqlb.errors import DataError, RmqlbError
 from rmqlb.model.diagnosis import Evidence, GroupFinding
 from rmqlb.model.group import BROADCASTING, RETRY_PREFIX, ConsumerGroup, dead_letter_topic, retry_topic
-from rmqlb.model.message_queue import MessageQueue, sort_client_ids, sort_queues
+from rmqlb.model.message_queue import MessageQueue, grouped, sort_client_ids, sort_queues
 from rmqlb.model.process_queue import ConsumerEvidence, ProcessQueue
-from rmqlb.model.result import ERROR, INFO, WARNING, counted, of_all
+from rmqlb.model.result import ERROR, INFO, WARNING, are, counted, of_all
 
 SAMPLED_MS = 10_000
 """Interval of a client's counts of pulls; its rates cover 60 s of them (`StatsItem.samplingInSeconds`)."""
@@ -42,10 +42,10 @@ def frozen_consumer(case: Case) -> Iterator[GroupFinding]:
         frozen.collect(_frozen(case, client_id))
     if frozen.found:
         ids = frozen.ids
-        are = "consumer is" if len(ids) == 1 else "consumers are"
         yield case.finding(
             ERROR,
-            f"{len(ids)} {are} connected but not running: {case.summary(frozen.queues, 'not read')}",
+            f"{counted(len(ids), 'consumer')} {are(len(ids))} connected but not running: "
+            f"{case.summary(frozen.queues, 'not read')}",
             f"Check the process of {ids[0]}: garbage collection, a debugger, a stopped or starved container. "
             "A restart gives its queues to the other consumers.",
             of=frozen,
@@ -78,8 +78,7 @@ def _frozen(case: Case, own: str) -> Iterator[Trouble]:
     if not waiting:
         raise AnotherSampleNeeded(f"{own} did not answer, and no message waits in the queues predicted for it")
     if span_ms < evidence.HELD_MS:
-        shown = f"{own} does not answer"
-        raise AnotherSampleNeeded(f"{shown}: needs 2 samples, got 1", suspect=own, shown=shown)
+        raise AnotherSampleNeeded(f"{own} does not answer", "2 samples, got 1", suspect=own)
     listing = [view for view in case.views if own in view.client_ids]
     unread = f"seconds in which no message of {counted(len(waiting), 'queue')} predicted for {own} was consumed"
     facts = (
@@ -141,7 +140,7 @@ def _failing_listener(consumer: ConsumerReports) -> Iterator[Trouble]:
     before = [each for each in consumer.reports[:-1] if read_at - (each.read_at or read_at) >= evidence.HELD_MS]
     if not before:
         problem = f"the listener of {own} failed for {failed} of {failed + consumed} messages in the last minute"
-        raise AnotherSampleNeeded(f"{problem}: needs 2 samples, got 1", suspect=own, shown=problem)
+        raise AnotherSampleNeeded(problem, "2 samples, got 1", suspect=own)
     if _failing_minute(consumer, before[-1]) is not None:
         statuses = consumer.now.statuses or {}
         topics = {topic for topic, each in statuses.items() if each.failed_per_s and not topic.startswith(RETRY_PREFIX)}
@@ -272,11 +271,11 @@ def _not_pulled_just_now(consumer: ConsumerReports, queues: tuple[MessageQueue, 
     if (old := _old_messages(consumer)) is not None:
         return old
     raise AnotherSampleNeeded(
-        f"{shown}: needs {needed // 1000} s between samples without the end of a call, got {lasted // 1000} s",
+        shown,
+        f"{needed // 1000} s between samples without the end of a call, got {lasted // 1000} s",
         after_ms=needed - lasted,
         needed_ms=needed,
         suspect=own,
-        shown=shown,
     )
 
 
@@ -366,7 +365,8 @@ def _standing_head(consumer: ConsumerReports, item: ProcessQueue) -> Iterator[Tr
         if lasted >= needed:
             wanted = "a sample in which other messages finish"
         doubt = AnotherSampleNeeded(
-            f"offset {first} of {name} is unfinished at {own}: needs {wanted}",
+            f"offset {first} of {name} is unfinished at {own}",
+            wanted,
             after_ms=max(needed - lasted, 0) or None,
             needed_ms=needed,
         )
@@ -522,13 +522,10 @@ def _locked_twice(case: Case, lost: Troubles) -> Mapping[MessageQueue, frozenset
 
 
 def _lock_owners(sample: ConsumerGroup) -> dict[MessageQueue, frozenset[str]]:
-    owners: dict[MessageQueue, frozenset[str]] = {}
-    for client_id, report in sample.reports.items():
-        if report.evidence is not None and report.evidence.orderly:
-            for item in report.evidence.queues or ():
-                if item.locked and not item.dropped:
-                    owners[item.queue] = owners.get(item.queue, frozenset()) | {client_id}
-    return owners
+    reports = {i: report.evidence for i, report in sample.reports.items() if report.evidence is not None}
+    items = ((i, item) for i, report in reports.items() if report.orderly for item in report.queues or ())
+    locked = grouped((item.queue, i) for i, item in items if item.locked and not item.dropped)
+    return {queue: frozenset(ids) for queue, ids in locked.items()}
 
 
 @rule("dropped-but-consuming")

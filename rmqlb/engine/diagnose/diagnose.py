@@ -13,11 +13,11 @@ from rmqlb.engine.diagnose import consumption, lags, owners, shares
 from rmqlb.engine.diagnose.case import OVER_TIME, Case, ComesOf
 from rmqlb.engine.diagnose.evidence import BLOCKED_MS, NEEDED, AnotherSampleNeeded, DoesNotApply
 from rmqlb.engine.drain import drains_of
-from rmqlb.engine.group import Group, assumption, known
+from rmqlb.engine.group import Group, group_of, known
 from rmqlb.errors import DataError
 from rmqlb.model import diagnosis as result
 from rmqlb.model.group import BROADCASTING, RETRY_PREFIX, ConsumerGroup
-from rmqlb.model.message_queue import MessageQueue, queue_ranges, sort_client_ids, sort_queues
+from rmqlb.model.message_queue import grouped, queue_ranges, sort_client_ids, sort_queues
 from rmqlb.model.process_queue import ConsumerEvidence
 from rmqlb.model.result import ERROR, INFO, SEVERITIES, WARNING, named, utc_text
 from rmqlb.model.snapshot import ClusterSnapshot
@@ -45,7 +45,10 @@ def diagnose(case: Case, *, max_lag: int = result.MAX_LAG) -> result.Diagnosis:
         elif all(each.severity == INFO for each in answer.findings):  # otherwise missing evidence adds nothing new
             needs, shown = NEEDED.get(why.hint or "", "other evidence"), None
             if isinstance(why, AnotherSampleNeeded):
-                needs, shown = result.MORE_SAMPLES if case.earlier else result.SECOND_SAMPLE, why.shown
+                needs, shown = (
+                    result.MORE_SAMPLES if case.earlier else result.SECOND_SAMPLE,
+                    why.shown if why.suspect else None,
+                )
             remedy = None if why.hint is None else str(why.hint)
             unknown.append(result.Undecided(code, why.message, remedy, needs, shown))
     found_any = any(finding.severity != INFO for finding in findings)
@@ -81,7 +84,7 @@ def suspicions(case: Case) -> tuple[result.GroupFinding, ...]:
             code, WARNING, name, consumers=(why.suspect,), message=f"group {name}: {why.shown}; another sample decides"
         )
         for code in ONE_SAMPLE
-        if isinstance(why := case.answer(code).why, AnotherSampleNeeded) and why.suspect is not None
+        if isinstance(why := case.answer(code).why, AnotherSampleNeeded) and why.suspect
     )
 
 
@@ -93,11 +96,8 @@ def lagging(group: Group, limit: int) -> result.Lagging | None:
     if lag <= limit or group.group.message_model == BROADCASTING:
         return None
     owned = known(lambda: group.ownership)
-    by_owner: dict[str, list[MessageQueue]] = {}
-    for queue in lags:
-        owners = () if owned is None or owned.basis == "assumed" else owned.owners.get(queue, ())
-        if len(owners) == 1:
-            by_owner.setdefault(owners[0], []).append(queue)
+    owners = {} if owned is None or owned.basis == "assumed" else owned.owners
+    by_owner = grouped((own[0], queue) for queue in lags if len(own := owners.get(queue, ())) == 1)
     sums = {client_id: sum(lags[queue] for queue in queues) for client_id, queues in by_owner.items()}
     worst = max(sort_client_ids(sums), key=sums.__getitem__, default=None)
     if worst is None:
@@ -159,8 +159,7 @@ def earlier_sample(snapshot: ClusterSnapshot, name: str) -> ConsumerGroup:
 
 def case_of(samples: Sequence[ClusterSnapshot], name: str, settings: Settings) -> Case:
     """The evidence of the last sample, with earlier samples that have the group."""
-    now = samples[-1]
-    return case_since(Group(now, name, settings, assumption(now, name)), samples[:-1])
+    return case_since(group_of(samples[-1], name, settings), samples[:-1])
 
 
 def case_since(group: Group, earlier: Sequence[ClusterSnapshot]) -> Case:
@@ -203,10 +202,10 @@ def must_be_earlier(
 
     Raises DataError for a snapshot of another cluster, without any of the groups, or that is not earlier.
     """
+    at, brokers_now = _taken_at(now, names), {broker.broker_name for broker in now.brokers}
     times: list[tuple[datetime, ClusterSnapshot]] = []
-    at, brokers_now = _taken_at(now, names), _brokers(now)
     for which, sample in earlier:
-        then, others = _taken_at(sample, names), _brokers(sample)
+        then, others = _taken_at(sample, names), {broker.broker_name for broker in sample.brokers}
         if others and brokers_now and not others & brokers_now:
             problem = f"it has broker {min(others)}, {now.endpoint} has {min(brokers_now)}"
             raise DataError(f"{which} belongs to another cluster: {problem}", code="not-earlier")
@@ -223,10 +222,6 @@ def must_be_earlier(
             raise DataError(f"{which} is not earlier: {problem}", hint=hint, code="not-earlier")
         times.append((then, sample))
     return tuple(sample for _, sample in sorted(times, key=lambda each: each[0]))
-
-
-def _brokers(sample: ClusterSnapshot) -> set[str]:
-    return {broker.broker_name for sighting in sample.routes.values() for broker in sighting.route.broker_datas}
 
 
 def _taken_at(sample: ClusterSnapshot, names: Iterable[str]) -> datetime | None:

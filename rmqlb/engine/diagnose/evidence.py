@@ -55,30 +55,20 @@ class DoesNotApply(Exception):
 class AnotherSampleNeeded(DataError):
     """Raised if a later sample would decide the rule.
 
-    Args:
-        problem: the undecided matter, and the data that would decide it.
-        after_ms: the least time until that sample; None where some seconds are enough.
-        needed_ms: the time that all samples together must cover.
-        suspect: the consumer for which this sample shows the problem, if it does, and `shown` says what it shows.
+    `after_ms` is the least time until that sample, None where some seconds are enough; all samples together must cover
+    `needed_ms`. `suspect` is the consumer for which `problem` shows what the rule looks for.
     """
 
     def __init__(
-        self,
-        problem: str,
-        *,
-        after_ms: int | None = None,
-        needed_ms: int = 0,
-        suspect: str | None = None,
-        shown: str | None = None,
+        self, problem: str, needs: str = "", *, after_ms: int | None = None, needed_ms: int = 0, suspect: str = ""
     ) -> None:
-        self.suspect, self.shown = suspect, shown
+        self.shown, self.suspect = problem, suspect
         when = "after some seconds;"
         if after_ms is not None:
             after_s = -(-after_ms // 1000)
             when = f"after {after_s} s (--every {max(after_s, -(-needed_ms // (1000 * (SAMPLES - 1))))}s);"
-        super().__init__(
-            problem, hint=f"diagnose again {when} for a snapshot file, pass the one taken before it with --earlier"
-        )
+        hint = f"diagnose again {when} for a snapshot file, pass the one taken before it with --earlier"
+        super().__init__(f"{problem}: needs {needs}" if needs else problem, hint=hint)
 
 
 class GroupEvidence(Struct, dict=True, eq=False):
@@ -484,7 +474,7 @@ class Troubles:
         """Raise the first error, preferably one that another sample would remove, with a suspect if there is one."""
 
         def place(error: DataError) -> int:
-            return 2 if not isinstance(error, AnotherSampleNeeded) else 1 if error.suspect is None else 0
+            return 2 if not isinstance(error, AnotherSampleNeeded) else 0 if error.suspect else 1
 
         if self.errors:
             raise min(self.errors, key=place)

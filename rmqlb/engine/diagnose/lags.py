@@ -161,15 +161,15 @@ def _longer_sampling(what: str, lags: Sequence[QueueLag]) -> AnotherSampleNeeded
     if fewest < SAMPLES:
         over = f"{SAMPLES} samples over at least {ceil(needed / 1000)} s"
         longer = needed if needed > SPAN_MS else None
-        return AnotherSampleNeeded(f"{what}: needs {over}, got {fewest}", after_ms=longer, needed_ms=needed)
+        return AnotherSampleNeeded(what, f"{over}, got {fewest}", after_ms=longer, needed_ms=needed)
     fewest = min(lag.samples for lag in lags)
     if fewest < SAMPLES:
-        return AnotherSampleNeeded(f"{what}: needs {SAMPLES} samples since it was small or shrank, got {fewest}")
+        return AnotherSampleNeeded(what, f"{SAMPLES} samples since it was small or shrank, got {fewest}")
     missing = max(lags, key=lambda lag: lag.needed_ms - lag.shown_ms)
     wanted = "unchanged offsets" if missing.state == "standing" else "samples without a decrease"
-    problem = f"{what}: needs {wanted} for {ceil(missing.needed_ms / 1000)} s, got {missing.shown_ms // 1000} s"
+    needs = f"{wanted} for {ceil(missing.needed_ms / 1000)} s, got {missing.shown_ms // 1000} s"
     after_ms = max(missing.needed_ms - missing.shown_ms, SPAN_MS)
-    return AnotherSampleNeeded(problem, after_ms=after_ms, needed_ms=missing.needed_ms)
+    return AnotherSampleNeeded(what, needs, after_ms=after_ms, needed_ms=missing.needed_ms)
 
 
 def lags_of(evidence: GroupEvidence, queues: Collection[MessageQueue] | None = None) -> Lags:

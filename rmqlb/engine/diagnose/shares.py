@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
+from operator import itemgetter
 
 from msgspec import Struct
 
@@ -16,8 +17,8 @@ from rmqlb.engine.group import known
 from rmqlb.errors import DataError
 from rmqlb.model.diagnosis import Evidence, GroupFinding
 from rmqlb.model.group import RETRY_PREFIX, MemberView, ProxyView, is_grpc
-from rmqlb.model.message_queue import MessageQueue, sort_client_ids
-from rmqlb.model.result import ERROR, INFO, WARNING, Severity, counted, messages, named, utc_text
+from rmqlb.model.message_queue import MessageQueue, grouped, sort_client_ids, sort_key
+from rmqlb.model.result import ERROR, INFO, WARNING, Severity, counted, have, messages, named, utc_text
 from rmqlb.model.snapshot import through
 
 
@@ -57,8 +58,7 @@ def broker_gone(case: Case) -> Iterator[GroupFinding]:
         still = f"{CONVERGES_MS // 1000} s"
         consequence = "their messages wait until the broker is back"
         if owners:
-            have = "consumer still has" if len(owners) == 1 else "consumers still have"
-            consequence = f"{len(owners)} {have} them, for up to {still}"
+            consequence = f"{counted(len(owners), 'consumer')} still {have(len(owners))} them, for up to {still}"
         since = f"within the last {still}" if answered is None else f"since {answered}"
         facts = [case.seen(f"routes of the group's topics that have {name}", 0, 1)]
         items = [item for client_id in case.group.reports for item in case.report_of(client_id).queues or ()]
@@ -79,16 +79,12 @@ def broker_gone(case: Case) -> Iterator[GroupFinding]:
 
 def _queues_without_broker(case: Case) -> Mapping[str, set[MessageQueue]]:
     """Broker in no route → its queues of the group's topics at consumers or in earlier samples."""
-    routes = case.facts.snapshot.routes
-    present = {broker.broker_name for sighting in routes.values() for broker in sighting.route.broker_datas}
+    present = {broker.broker_name for broker in case.facts.snapshot.brokers}
     topics = {route.topic for route in case.routes}
     owned = {queue for queue, owners in case.observed.items() if owners}
     before = {queue for sample in case.earlier for queue in sample.queues if not queue.topic.startswith(RETRY_PREFIX)}
-    found: dict[str, set[MessageQueue]] = {}
-    for queue in owned | before:
-        if queue.topic in topics and queue.broker_name not in present:
-            found.setdefault(queue.broker_name, set()).add(queue)
-    return found
+    gone = (queue for queue in owned | before if queue.topic in topics and queue.broker_name not in present)
+    return {name: {*queues} for name, queues in grouped((queue.broker_name, queue) for queue in gone).items()}
 
 
 @rule("stale-connections")
@@ -201,9 +197,8 @@ class _Link(Struct, frozen=True):
 
 
 def _cut_links(case: Case) -> list[_Link]:
-    found = {(link.client_id, link.broker_name): link for link in (*_forgotten(case), *_silent(case))}
-    order = {client_id: place for place, client_id in enumerate(sort_client_ids({each for each, _ in found}))}
-    return [found[key] for key in sorted(found, key=lambda key: (order[key[0]], key[1]))]
+    found = {(sort_key(link.client_id), link.broker_name): link for link in (*_forgotten(case), *_silent(case))}
+    return [link for _, link in sorted(found.items(), key=itemgetter(0))]
 
 
 def _silent(case: Case) -> Iterator[_Link]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Generator, Mapping
 
 from rmqlb.engine.kernel import Draws, Steps
 from rmqlb.engine.rebalance.environment import Broker, Channel, GroupEnvironment, MemberList, TopicView
-from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.message_queue import MessageQueue, grouped
 from rmqlb.model.route import MASTER_ID
 
 
@@ -112,10 +112,7 @@ class Connections:
 
     def good_bye(self, client_id: str, locked: list[MessageQueue], *, unregisters: bool = True) -> Steps:
         """Unlock all (`ConsumeMessageOrderlyService`), then unregister from each broker, or hang up."""
-        by_broker: dict[Broker | None, list[MessageQueue]] = {}
-        for queue in locked:
-            by_broker.setdefault(self._env.master(queue), []).append(queue)
-        for broker, queues in by_broker.items():
+        for broker, queues in grouped((self._env.master(queue), queue) for queue in locked).items():
             if broker is not None and (yield from self.request(broker)):
                 for queue in queues:
                     broker.unlock(queue, client_id)

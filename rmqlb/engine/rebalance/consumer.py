@@ -15,7 +15,7 @@ from rmqlb.engine.rebalance.connections import Connections
 from rmqlb.engine.rebalance.environment import Broker, GroupEnvironment, Share, TopicView
 from rmqlb.engine.rebalance.timelines import Hold
 from rmqlb.model.group_scenario import SECOND_US
-from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.message_queue import MessageQueue, grouped
 from rmqlb.model.result import counted
 
 _PULL_RETRY_US = SECOND_US
@@ -148,9 +148,7 @@ class Client:
     def _idle_from(self) -> dict[Broker, int]:
         """The time until each broker closes the connection if nothing is sent from now on."""
         now, timers = self.env.clock.now, self.env.timers
-        working: dict[str, list[MessageQueue]] = {}
-        for queue in self.queues.working():
-            working.setdefault(self.env.broker_name(queue), []).append(queue)
+        working = grouped((self.env.broker_name(queue), queue) for queue in self.queues.working())
         last = {broker: self._last_traffic(broker, working) for broker in self.connections.connected}
         return {broker: max(at + timers.socket_idle_us - now, 0) for broker, at in last.items()}
 
@@ -467,13 +465,9 @@ class ProcessQueues:
 
     def renew_locks(self) -> Steps:
         """`RebalanceImpl.lockAll` by `ConsumeMessageOrderlyService`'s timer: one request a broker."""
-        by_broker: dict[Broker, list[Hold]] = {}
-        for hold in self._table.values():
-            broker = self._env.master(hold.queue)
-            if broker is not None and (self._client.profile.renews_dropped or not hold.dropped):
-                by_broker.setdefault(broker, []).append(hold)
-        for broker, holds in by_broker.items():
-            if (yield from self._connections.request(broker)):
+        renewed = (hold for hold in self._table.values() if self._client.profile.renews_dropped or not hold.dropped)
+        for broker, holds in grouped((self._env.master(hold.queue), hold) for hold in renewed).items():
+            if broker is not None and (yield from self._connections.request(broker)):
                 for hold in holds:
                     if broker.try_lock(hold.queue, self._client.client_id):
                         hold.renewed_us, hold.locked = self._env.clock.now, True

@@ -16,7 +16,7 @@ from rmqlb.engine.backlog import Change, Flow, Lag, Pool, backlog
 from rmqlb.engine.rebalance.timelines import EventLog
 from rmqlb.model.group import RETRY_PREFIX, States
 from rmqlb.model.group_scenario import SECOND_US, GroupScenario
-from rmqlb.model.message_queue import MessageQueue
+from rmqlb.model.message_queue import MessageQueue, grouped
 from rmqlb.model.simulate_rebalance import LagCurve, LagOverTime, LagPoint, QueueLag, QueueTimeline
 
 Switches = Sequence[tuple[int, bool]]
@@ -36,9 +36,7 @@ def lag_over_time(
     reads: dict[MessageQueue, list[tuple[int, int, str]]] = {queue: [] for queue in queues}
     for hold in log.holds:
         reads[hold.queue] += ((begin, end, hold.client_id) for begin, end in hold.reads(end_us))
-    of_topics: dict[str, list[float]] = {}
-    for queue, rate in scenario.rates.items():
-        of_topics.setdefault(queue.topic, []).append(rate)
+    of_topics = grouped((queue.topic, rate) for queue, rate in scenario.rates.items())
     usual = {topic: sum(rates) / len(rates) for topic, rates in of_topics.items()}  # of queues that events add
     weights = {each: scenario.rates.get(each, usual.get(each.topic, 0.0)) for each in queues}
     switches = [*log.there.values(), *log.served.values()]

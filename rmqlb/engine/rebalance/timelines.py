@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from rmqlb.engine.rebalance.start_offsets import new_queues, start_of
 from rmqlb.model.group import States
 from rmqlb.model.group_scenario import SECOND_US, GroupScenario
-from rmqlb.model.message_queue import MessageQueue, sort_client_ids, sort_queues
+from rmqlb.model.message_queue import MessageQueue, grouped, sort_client_ids, sort_queues
 from rmqlb.model.result import milliseconds, milliseconds_if_known, sum_if_known
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.simulate_rebalance import BAD_STATES, Interval, OwnerState, QueueTimeline, StartOffset, Step, Takeover
@@ -174,9 +174,7 @@ def timelines(
     log: EventLog, scenario: GroupScenario, states: States, end_us: int, routes: Sequence[TopicRouteData] = ()
 ) -> tuple[QueueTimeline, ...]:
     """One timeline for each queue that ever existed, in the clients' order; `routes` are those of the beginning."""
-    holds: dict[MessageQueue, list[Hold]] = {}
-    for hold in log.holds:
-        holds.setdefault(hold.queue, []).append(hold)
+    holds = grouped((hold.queue, hold) for hold in log.holds)
     starts, found = _Starts(scenario, states, routes), []
     for queue in sort_queues(log.there.keys() | holds.keys()):
         notes = _Notes(queue, holds.get(queue, ()), log.there.get(queue, ()), log.served.get(queue, ()), end_us)
@@ -202,10 +200,7 @@ class _Notes(Struct, frozen=True, eq=False):
 
     def by_consumer(self) -> Iterator[_Notes]:
         """With BROADCASTING, no consumer takes over a queue, and each keeps its offsets in its own file."""
-        own: dict[str, list[Hold]] = {}
-        for hold in self.holds:
-            own.setdefault(hold.client_id, []).append(hold)
-        for holds in own.values():
+        for holds in grouped((hold.client_id, hold) for hold in self.holds).values():
             yield replace(self, holds=holds)
 
 

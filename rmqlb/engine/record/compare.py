@@ -19,7 +19,7 @@ from rmqlb.engine.conditions import Condition, Figures, declared
 from rmqlb.engine.plan.changes import PLACEHOLDER_PREFIX
 from rmqlb.errors import UsageError
 from rmqlb.model import recording as result
-from rmqlb.model.message_queue import MessageQueue, sort_client_ids
+from rmqlb.model.message_queue import MessageQueue, grouped, sort_client_ids
 from rmqlb.model.plan import TopicPlan
 from rmqlb.model.result import TriedCondition
 from rmqlb.model.simulate_rebalance import QueueTimeline
@@ -73,12 +73,9 @@ def planned(topics: Iterable[TopicPlan]) -> Expected:
 def simulated(trials: Sequence[Sequence[QueueTimeline]], event: tuple[str, str, float] | None = None) -> Expected:
     """The prediction of a simulation's trials, with the final owners of the first trial."""
     first = [one for one in trials[0] if one.intervals]
-    gained: dict[MessageQueue, list[float]] = {}
+    gained = grouped((one.queue, at) for trial in trials for one in trial if (at := gained_at(one)) is not None)
     changes = []
     for trial in trials:
-        for one in trial:
-            if (at := gained_at(one)) is not None:
-                gained.setdefault(one.queue, []).append(at)
         times = [then.from_ms for one in trial for was, then in pairwise(one.intervals) if was.owners != then.owners]
         changes += [min(times)] if times else []
     return Expected(

@@ -52,15 +52,9 @@ def publish_list(route: TopicRouteData, profile: SdkProfile) -> list[MessageQueu
     if profile.name == "java":
         return route.publish_queues()
     _reject_static_topic(route, profile)
-    match profile.name:
-        case "go":
-            return _go(route)
-        case "cpp":
-            return _cpp(route)
-        case "proxy":
-            return stored_list(route)
-        case _:
-            return [queue for queue, _ in broker_list(route, profile)]
+    if profile.name in ("go", "cpp"):
+        return _by_broker_data(route, profile)
+    return stored_list(route) if profile.name == "proxy" else [queue for queue, _ in broker_list(route, profile)]
 
 
 def broker_list(route: TopicRouteData, profile: SdkProfile) -> list[tuple[MessageQueue, bool]]:
@@ -91,26 +85,23 @@ def _reject_static_topic(route: TopicRouteData, profile: SdkProfile) -> None:
         raise DataError(text, hint="its logical queues are known only for Java producers")
 
 
-def _go(route: TopicRouteData) -> list[MessageQueue]:
-    """`routeData2PublishInfo` (client-go 2.1.2), which reads neither order configs nor static topics."""
-    if len(route.queue_datas) > _MOST_GO_BROKERS:
+def _by_broker_data(route: TopicRouteData, profile: SdkProfile) -> list[MessageQueue]:
+    """`routeData2PublishInfo` (client-go 2.1.2) and `topicRouteData2TopicPublishInfo` (rocketmq-client-cpp 2.2.0).
+
+    client-go reads neither order configs nor static topics; C++ sorts brokers by the bytes of their names.
+    """
+    datas: Sequence[QueueData] = route.queue_datas
+    if profile.name == "cpp" and route.order_topic_conf:
+        return route.publish_queues()
+    if profile.name == "cpp":
+        datas = sorted(datas, key=lambda data: data.broker_name.encode(errors="surrogatepass"))
+    elif len(datas) > _MOST_GO_BROKERS:
         text = f"rmqlb does not know the order of a Go producer's queues beyond {_MOST_GO_BROKERS} brokers"
         hint = "it depends on the Go version that the producer was built with"
         raise DataError(f"topic {route.topic}: {text}", hint=hint)
-    return [queue for data in route.queue_datas if _writable(route, data) for queue in _queues(route, data)]
-
-
-def _cpp(route: TopicRouteData) -> list[MessageQueue]:
-    """`topicRouteData2TopicPublishInfo` (rocketmq-client-cpp 2.2.0): brokers by the bytes of their names."""
-    if route.order_topic_conf:
-        return route.publish_queues()
-    datas = sorted(route.queue_datas, key=lambda data: data.broker_name.encode(errors="surrogatepass"))
-    return [queue for data in datas if _writable(route, data) for queue in _queues(route, data)]
-
-
-def _writable(route: TopicRouteData, data: QueueData) -> bool:
-    broker = route.broker(data.broker_name)
-    return data.writable and broker is not None and bool(broker.broker_addrs.get(MASTER_ID))
+    addresses = {name: broker.broker_addrs.get(MASTER_ID) for name, broker in route.brokers_by_name().items()}
+    writable = [data for data in datas if data.writable and addresses.get(data.broker_name)]
+    return [queue for data in writable for queue in _queues(route, data)]
 
 
 def _queues(route: TopicRouteData, data: QueueData) -> list[MessageQueue]:

@@ -209,7 +209,6 @@ class GrpcProducer(SdkProducer):
         self._isolated: set[str] = set()  # broker names
         self._balancers: dict[int, PublishingLoadBalancer] = {}  # by thread; 0 where all share one
         self._proxy_index: int | None = None  # of the round robin of a separate Proxy
-        self._stored_version = -1
         self._stored: list[MessageQueue] = []  # where a separate Proxy stores
         self._stored_in: dict[str, list[MessageQueue]] = {}  # broker name → where the Proxy in it stores
         self.cluster.keeps_list = self._local and not self.sdk.polls
@@ -222,8 +221,8 @@ class GrpcProducer(SdkProducer):
 
     def follow_route(self, thread: Thread) -> None:
         """Use the newest route, which the Proxy always has, whatever the SDK requests."""
-        if self._stored_version != self.cluster.version:
-            self._stored_version, route = self.cluster.version, self.cluster.seen
+        if self._version != self.cluster.version:
+            route = self.cluster.seen
             self._stored = self.without_excluded(stored_list(route))
             self._stored_in = {data.broker_name: stored_list(route, data.broker_name) for data in route.queue_datas}
         super().follow_route(thread)

@@ -33,14 +33,6 @@ class BrokerRules(Struct, frozen=True):
     # `PopLongPollingService.notifyMessageArrivingFromRetry`. Otherwise the request finds it when its time is over.
     retry_wakes: bool = True
 
-    def walk(self, number: int, queues: int) -> Iterator[int]:
-        """The queues of a broker in the order in which a request with this number visits them."""
-        steps = range(queues - 1, -1, -1) if self.counts_down else range(queues)
-        return ((number + step) % queues for step in steps)
-
-    def retry_first(self, number: int) -> bool:
-        return number % 5 == 0 if self.every_fifth else number < RETRY_FIRST_PERCENT
-
     def order(self, number: int, queues: int, scenario: ReceiveScenario) -> tuple[bool, Iterator[int]]:
         """Whether a request with this number visits the retry topic first, and its order of a broker's queues.
 
@@ -50,9 +42,11 @@ class BrokerRules(Struct, frozen=True):
         >>> [list(BROKERS[0].order(number, 4, scenario)[1]) for number in (49, 50)]
         [[3, 2, 1, 0], [1, 0, 3, 2]]
         """
+        steps = range(queues - 1, -1, -1) if self.counts_down else range(queues)
         if number < (scenario.priority_factor or 0):
-            return number < scenario.priority_retry_percent, self.walk(0, queues)
-        return self.retry_first(number), self.walk(number, queues)
+            return number < scenario.priority_retry_percent, iter(steps)
+        retry_first = number % 5 == 0 if self.every_fifth else number < RETRY_FIRST_PERCENT
+        return retry_first, ((number + step) % queues for step in steps)
 
 
 BROKERS = (

@@ -33,7 +33,7 @@ from rmqlb.engine.kernel import Clock, Draws, last_tick, stream_key
 from rmqlb.engine.simulate_receive import rules
 from rmqlb.engine.simulate_receive.revive import IDLE_US, ReviveService, TimerWheel
 from rmqlb.model.limits import LONGEST_US
-from rmqlb.model.message_queue import MessageQueue, sort_key
+from rmqlb.model.message_queue import MessageQueue, grouped, sort_key
 from rmqlb.model.send_scenario import Failure
 from rmqlb.model.simulate_receive import ReceiveScenario
 
@@ -234,9 +234,7 @@ class Broker:
         if not self._scenario.fifo:
             self._record(visible_at, tuple(messages))
             return
-        by_queue: dict[int, list[Message]] = {}
-        for message in messages:
-            by_queue.setdefault(message.queue, []).append(message)
+        by_queue = grouped((message.queue, message) for message in messages)
         for queue, own in by_queue.items():
             self._at(rules.free_at(visible_at, self._lock_phase), self._free, queue, own)
 
@@ -310,9 +308,9 @@ class ReceiveSimulation:
         self.not_stored = self.dead_lettered = self.longest_wait = 0
         self.back: list[int] = []  # times from the first delivery to later ones
         self.outages = [Outage(failure) for failure in scenario.failures]
-        failing: dict[str, list[Outage]] = {}
-        for outage in sorted(self.outages, key=lambda each: each.begin):
-            failing.setdefault(outage.failure.broker_name, []).append(outage)
+        failing = grouped(
+            (each.failure.broker_name, each) for each in sorted(self.outages, key=lambda each: each.begin)
+        )
         counts = enumerate(Counter(queue.broker_name for queue in queues).items())
         self.brokers = [Broker(self, name, at, number, failing.get(name, ())) for at, (name, number) in counts]
         self._by_name = {broker.name: broker for broker in self.brokers}

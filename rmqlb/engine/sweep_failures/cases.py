@@ -29,7 +29,7 @@ from rmqlb.engine.group import Given, Group
 from rmqlb.engine.plan.changes import Changes, change_route, change_routes
 from rmqlb.errors import DataError, UsageError
 from rmqlb.model.group import MemberView, QueueState
-from rmqlb.model.message_queue import MessageQueue, sort_client_ids
+from rmqlb.model.message_queue import MessageQueue, grouped, sort_client_ids
 from rmqlb.model.owners import Spread
 from rmqlb.model.policy import FAILED, GROUP, INCOMPLETE, TOPIC, About, Bound, Limit, Rule
 from rmqlb.model.result import Progress, counted, named, sum_if_known
@@ -91,10 +91,7 @@ class Cluster(Struct, frozen=True):
         return tuple(failure for kind in LOSS_KINDS if kind in kinds for failure in self._failures(kind))
 
     def _failures(self, kind: LossKind) -> list[Failure]:
-        found: dict[tuple[str, int | None], set[Thing]] = {}
-        for thing in self.hosts:
-            if (key := self._key(kind, thing)) is not None:
-                found.setdefault(key, set()).add(thing)
+        found = grouped((key, thing) for thing in self.hosts if (key := self._key(kind, thing)) is not None)
         keys = sorted(found) if kind in ("host", "zone") else found  # others are sorted already
         return [Failure(Loss(kind, key[0]), frozenset(found[key])) for key in keys]
 
@@ -329,22 +326,20 @@ class GroupSubject(Subject[GroupOutcome]):
         )
 
     def _moves_by_place(self, effect: Effect) -> tuple[Spread, list[int | None]]:
-        placed, left = self._by_place(effect), [*self._left(effect), _NOBODY]  # at index −1, which _NOBODY is
-        triples = zip((left[place] for place in placed.owners), placed.before, placed.lags, strict=True)
-        moved = [lag for own, was, lag in triples if own != was and _NOBODY not in (own, was)]
-        return placed.spread, moved
-
-    def _by_place(self, effect: Effect) -> _Placed:
-        number = len(self.client_ids) - len(effect.places)
-        key = effect.brokers, number
+        left = self._left(effect)
+        key = effect.brokers, len(left)
         if key not in self._placed:
-            ids = tuple(f"{place:06d}" for place in range(number))
+            ids = tuple(f"{place:06d}" for place in range(len(left)))
             members = Members(ids, self.members.strategy, self.members.settings)
             owners = owners_at_rest(self.routes_after(effect), members)
             before = _places((self.before[queue] for queue in owners), self.client_ids)
             lags = [self._lag(queue) for queue in owners]
             self._placed[key] = _Placed(spread(owners, ids), _places(owners.values(), ids), before, lags)
-        return self._placed[key]
+        placed = self._placed[key]
+        left.append(_NOBODY)  # is at index −1, which _NOBODY is
+        triples = zip((left[place] for place in placed.owners), placed.before, placed.lags, strict=True)
+        moved = [lag for own, was, lag in triples if own != was and _NOBODY not in (own, was)]
+        return placed.spread, moved
 
     def _lag(self, queue: MessageQueue) -> int | None:
         return self.group.group.queues.get(queue, QueueState()).lag
@@ -414,11 +409,7 @@ Broken = Mapping[int, Bound]
 
 
 def by_thing(failures: Sequence[Failure]) -> ByThing:
-    found: dict[Thing, list[int]] = {}
-    for number, failure in enumerate(failures):
-        for thing in failure.things:
-            found.setdefault(thing, []).append(number)
-    return found
+    return grouped((thing, number) for number, failure in enumerate(failures) for thing in failure.things)
 
 
 def touching(subject: AnySubject, failures: ByThing) -> list[tuple[int, int]]:
@@ -441,9 +432,7 @@ class CaseClass(Struct):  # all cases with the same mask
 
 def classes_of(own: Sequence[tuple[int, int]], *, pairs: bool) -> dict[int, CaseClass]:
     """Mask → its cases, single failures first; pairs whose second failure takes nothing are left out."""
-    numbers: dict[int, list[int]] = {}
-    for number, mask in own:
-        numbers.setdefault(mask, []).append(number)
+    numbers = grouped((mask, number) for number, mask in own)
     found = {mask: CaseClass(first=(some[0],), singles=len(some)) for mask, some in numbers.items()}
     if not pairs:
         return found
@@ -530,9 +519,7 @@ def _tried(subject: AnySubject, classes: Mapping[int, CaseClass], most_steps: in
     room = most_steps // subject.work if subject.work else len(pairs)
     if len(pairs) <= room:
         return classes
-    by_brokers: dict[int, list[int]] = {}
-    for mask in pairs:
-        by_brokers.setdefault((mask >> len(subject.client_ids)).bit_count(), []).append(mask)
+    by_brokers = grouped(((mask >> len(subject.client_ids)).bit_count(), mask) for mask in pairs)
     chosen: set[int] = set()
     for _, masks in sorted(by_brokers.items(), reverse=True):
         number = min(len(masks), room - len(chosen))
@@ -575,10 +562,7 @@ def count_cases(failures: int, judged: Sequence[Cases], at_once: int) -> CaseCou
     if at_once > 1:
         pairs = comb(failures, 2)
         broken_pairs = pairs - comb(failures - broken_singles, 2)
-        by_place: dict[int, list[int]] = {}
-        for at, kind in enumerate(kinds):
-            for place in kind:
-                by_place.setdefault(place, []).append(at)
+        by_place = grouped((place, at) for at, kind in enumerate(kinds) for place in kind)
         for first, second in {pair for own in by_place.values() for pair in combinations(own, 2)}:
             one, other = kinds[first], kinds[second]
             both = [(judged[place], one[place] | other[place]) for place in one.keys() & other.keys()]

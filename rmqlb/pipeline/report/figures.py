@@ -21,6 +21,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from rmqlb.model.message_queue import grouped
 from rmqlb.model.result import counted
 from rmqlb.pipeline.tables import TABLES
 from rmqlb.pipeline.tables import name as folder_of
@@ -308,11 +309,8 @@ def thresholds_of(policy: Policy | None, compared: int = 0) -> Thresholds:
 
     A group whose consumers change in one night of ten is not unstable, so more than half of the nights must be such.
     """
-    bounds: dict[str, list[float]] = {}
-    for rule in policy.rules if policy else ():
-        for limit in rule.limits:
-            if isinstance(limit.bound, (int, float)):
-                bounds.setdefault(limit.name, []).append(limit.bound)
+    limits = (limit for rule in (policy.rules if policy else ()) for limit in rule.limits)
+    bounds = grouped((limit.name, limit.bound) for limit in limits if isinstance(limit.bound, int | float))
     least = {name: min(bounds[name]) for name in ("lag", "imbalance") if name in bounds}
     return Thresholds(nights=max(3, compared // 2 + 2), **least)
 

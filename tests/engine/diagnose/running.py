@@ -10,11 +10,10 @@ from msgspec.structs import replace
 
 from rmqlb import MessageQueue, TopicRouteData
 from rmqlb.engine.allocate.rules import JAVA_CLASSES, sdk_of_connection
-from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.assignment.assign import Members, assign
 from rmqlb.engine.diagnose.case import Case
 from rmqlb.engine.diagnose.diagnose import diagnose
-from rmqlb.engine.group import Group, assumption
+from rmqlb.engine.group import group_of
 from rmqlb.model.diagnosis import Diagnosis
 from rmqlb.model.group import Connection, ConsumerGroup, MemberReport, MemberView, QueueState, Seen
 from rmqlb.model.message_queue import sort_queues
@@ -79,7 +78,7 @@ def running(*processes: Process, routes: Sequence[TopicRouteData] = TWO_BROKERS,
 
 
 def case_of(snapshot: ClusterSnapshot, name: str = "g", earlier: tuple[ConsumerGroup, ...] = ()) -> Case:
-    return Case(Group(snapshot, name, Settings(), assumption(snapshot, name)), earlier)
+    return Case(group_of(snapshot, name), earlier)
 
 
 def diagnosed(snapshot: ClusterSnapshot, name: str = "g", earlier: tuple[ConsumerGroup, ...] = ()) -> Diagnosis:

@@ -12,7 +12,7 @@ from rmqlb.engine.diagnose import diagnose as engine
 from rmqlb.engine.diagnose.case import CHECKS
 from rmqlb.engine.diagnose.diagnose import diagnose, earlier_sample, wants_another, with_stacks, worth_stacks
 from rmqlb.engine.diagnose.evidence import clock_of
-from rmqlb.engine.group import Group, assumption
+from rmqlb.engine.group import Group, group_of
 from rmqlb.engine.group_findings import group_findings
 from rmqlb.model.diagnosis import (
     ConsumerStacks,
@@ -24,7 +24,7 @@ from rmqlb.model.diagnosis import (
     Undecided,
 )
 from rmqlb.model.group import BROADCASTING
-from rmqlb.model.message_queue import queue_ranges
+from rmqlb.model.message_queue import grouped, queue_ranges
 from rmqlb.model.process_queue import ConsumerEvidence, ProcessQueue
 from rmqlb.model.snapshot import ClusterSnapshot
 from rmqlb.views.diagnose import sentence
@@ -91,7 +91,7 @@ def test_stacks_are_worth_asking_of_consumers_with_messages_and_none_consumed_fo
 
 def test_a_start_in_the_future_is_remarked() -> None:
     late = running(Process("x", age_s=-3600), Process("y"))
-    group = Group(late, "g", Settings(), assumption(late, "g"))
+    group = group_of(late, "g")
     (its,) = (each for each in group_findings(group, ()) if each.code == "clock-ahead")
     assert (its.severity, its.consumers) == ("info", ("x",))
     assert its.message == "group g: x report a start time in the future: clock ahead of this computer's"
@@ -171,10 +171,7 @@ def lines_of(found: Diagnosis) -> Iterator[str]:
     yield "counts " + " ".join(str(getattr(found.counts, name)) for name in GroupCounts.__struct_fields__)
     for each in found.findings:
         yield from _finding(each)
-    because: dict[tuple[str, ...], list[str]] = {}
-    for one in found.consequences:
-        because.setdefault(one.causes, []).append(one.code)
-    for causes, codes in because.items():
+    for causes, codes in grouped((one.causes, one.code) for one in found.consequences).items():
         yield f"because of {', '.join(causes)}: {', '.join(codes)}"
     usual = {(each.code, each.reason) for each in diagnosed(HEALTHY).unknown}
     yield from _by_reason("unknown", [each for each in found.unknown if (each.code, each.reason) not in usual])
@@ -194,10 +191,7 @@ def _finding(each: GroupFinding) -> Iterator[str]:
 
 
 def _by_reason(answer: str, undecided: Iterable[Undecided]) -> Iterator[str]:
-    reasons: dict[tuple[str, str | None], list[str]] = {}
-    for each in undecided:
-        reasons.setdefault((each.reason, each.remedy), []).append(each.code)
-    for (reason, remedy), codes in reasons.items():
+    for (reason, remedy), codes in grouped(((each.reason, each.remedy), each.code) for each in undecided).items():
         yield f"{answer}: {', '.join(codes)}: {reason}" + (f" [{remedy}]" if remedy else "")
 
 

@@ -177,9 +177,9 @@ def test_brokers_count_down_their_queues_from_5_4_0_on(version: str, favoured: i
     ("5.4.0", [[1, 0, 3, 2], [2, 1, 0, 3]], range(20)),
 ])  # fmt: skip
 def test_each_broker_version_walks_as_its_class(version: str, walks: list[list[int]], retries_first: range) -> None:
-    rules = broker_rules(version)
-    assert [list(rules.walk(number, 4)) for number in (2, 99)] == walks
-    assert [number for number in range(100) if rules.retry_first(number)] == list(retries_first)
+    orders = [broker_rules(version).order(number, 4, ReceiveScenario()) for number in range(100)]
+    assert [list(orders[number][1]) for number in (2, 99)] == walks
+    assert [number for number in range(100) if orders[number][0]] == list(retries_first)
 
 
 def test_the_rules_of_a_version_are_named_for_the_first_that_has_them() -> None:
@@ -219,7 +219,8 @@ def test_settings_that_servers_and_clients_limit_are_found(scenario: ReceiveScen
 def test_what_many_queues_mean_depends_on_the_direction(version: str, text: str, begins: set[int]) -> None:
     (finding,) = receive_findings(ReceiveScenario(broker_version=version), [8, 150])
     assert text in finding.message
-    assert {next(iter(broker_rules(version).walk(number, 150))) for number in range(100)} == begins
+    orders = (broker_rules(version).order(number, 150, ReceiveScenario()) for number in range(100))
+    assert {next(queues) for _, queues in orders} == begins
 
 
 def test_what_takes_longer_than_it_is_invisible_is_redelivered_up_to_sixteen_times() -> None:
