@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 from zipfile import ZipFile
 
-from msgspec import Struct, convert
+from msgspec import Struct
 
 import rmqlb
 import rmqlb.errors
@@ -116,26 +116,19 @@ def _ours(text: str) -> RmqlbError | None:
 
 def _known(text: str, where: str) -> RmqlbError | None:
     for each in _signs():
-        if found := re.search(each.sign, text):
+        if found := re.search(each["sign"], text):
             groups = [group or "no reason given" for group in found.groups()]
-            kind: type[RmqlbError] = getattr(rmqlb.errors, each.error)
-            return kind(each.message.format(*groups), hint=f"{each.hint}; {where}")
+            kind: type[RmqlbError] = getattr(rmqlb.errors, each.get("error", "RmqlbError"))
+            return kind(each["message"].format(*groups), hint=f"{each['hint']}; {where}")
     return None
 
 
-class _Sign(Struct, frozen=True):
-    """A pattern in Spark's text, and the message for it."""
-
-    sign: str
-    message: str
-    hint: str
-    error: str = "RmqlbError"
-
-
 @cache
-def _signs() -> list[_Sign]:
+def _signs() -> list[dict[str, str]]:
+    """Patterns in Spark's text, each with a message, a hint and perhaps the class of the error."""
     text = files(__package__).joinpath("spark_errors.toml").read_text("utf-8")
-    return convert(tomllib.loads(text)["known"], list[_Sign])
+    found: list[dict[str, str]] = tomllib.loads(text)["known"]
+    return found
 
 
 def _cause(text: str) -> str:
