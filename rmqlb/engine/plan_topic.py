@@ -37,7 +37,7 @@ from rmqlb.model import plan_topic as result
 from rmqlb.model.group import BROADCASTING, CONSUME_POP, ConsumerGroup, QueueState, States
 from rmqlb.model.group_scenario import CONSUME_FROM_LAST_OFFSET
 from rmqlb.model.message_queue import MessageQueue, QueueName, sort_queues, split
-from rmqlb.model.plan import ADDED, ASSIGNED, Move
+from rmqlb.model.plan import ADDED, ASSIGNED
 from rmqlb.model.plan_topic import GroupEffect, KeysMoved, MovedKey, Step, WaitFor
 from rmqlb.model.result import counted, messages, named
 from rmqlb.model.route import MASTER_ID, PERM_READ, PERM_WRITE, BrokerData, QueueData, TopicRouteData
@@ -426,41 +426,23 @@ def group_effect(group: PlannedGroup, before: TopicRouteData, after: TopicRouteD
     new = ((topic, move) for topic, move in moves if move.change in (ADDED, ASSIGNED))
     begun = [(MessageQueue(topic, move.broker_name, move.queue_id), move) for topic, move in new]
     rules = Counter(move.start_rule or "unknown" for _, move in begun)
+    known = all(move.start_offset is not None for _, move in begun)
+    at_end = [(queue, move.start_offset or 0) for queue, move in begun if move.start_rule == "end"]
+    firsts = [group.states.get(queue, QueueState()).min_offset or 0 for queue, _ in at_end]
+    # Even CONSUME_FROM_LAST_OFFSET begins at 0 while the first message is in the broker's memory
+    # (`ConsumerManageProcessor.queryConsumerOffset`; since 5.1.0 the page cache, which on Java 17 counts as all;
+    # before, the last 40 % of the machine's memory). So queues lose first messages that have or had messages, but no
+    # stored offset.
+    lose_first = sum(end > 0 for _, end in at_end)
     same = ("moved", "added", "removed", "unassigned", "idle", "imbalance", "lag_removed")
     return GroupEffect(
         group=group.name,
         strategy=group.members.name,
         **{name: getattr(plan.summary, name) for name in same},
         starts=tuple(result.StartCount(rule, rules[rule]) for rule in sorted(rules)),
-        skipped=_skipped(begun, group.states),
-        first_lost=_first_lost(move for _, move in begun),
+        skipped=sum(max(end - first, 0) for (_, end), first in zip(at_end, firsts, strict=True)) if known else None,
+        first_lost=lose_first if known else None,
     )
-
-
-def _skipped(begun: Iterable[tuple[MessageQueue, Move]], states: States) -> int | None:
-    """Messages that owners skip because they begin at the end of a queue."""
-    skipped = 0
-    for queue, move in begun:
-        if move.start_offset is None:
-            return None
-        if move.start_rule == "end":
-            skipped += max(move.start_offset - (states.get(queue, QueueState()).min_offset or 0), 0)
-    return skipped
-
-
-def _first_lost(begun: Iterable[Move]) -> int | None:
-    """The number of queues whose messages are lost if they arrive before the queue has an owner.
-
-    Even CONSUME_FROM_LAST_OFFSET begins at 0 while the first message is in the broker's memory
-    (`ConsumerManageProcessor.queryConsumerOffset`; since 5.1.0 the page cache, which on Java 17 counts as all; before,
-    the last 40 % of the machine's memory). So queues count that have or had messages but no stored offset.
-    """
-    lost = 0
-    for move in begun:
-        if move.start_rule in (None, "unknown") or move.start_offset is None:
-            return None
-        lost += move.start_rule == "end" and move.start_offset > 0
-    return lost
 
 
 Leaving = Mapping[MessageQueue, float]  # queue → the share of its keys that leave

@@ -1,7 +1,8 @@
 """The changes that `plan_rebalance` plans and `simulate_rebalance` simulates."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from itertools import product
 from typing import Any, TypedDict
 
 from msgspec.structs import replace
@@ -83,7 +84,9 @@ def events_of(changes: Changes, group: Group, at_us: int, at: str) -> tuple[Even
     text, strategy = f"{', '.join(describe(changes))} at {at}", changes.to_strategy
     events = [replace(each, at_us=at_us, text=text) for each in change_events(before, after, changes)]
     events = [replace(each, strategy=strategy) if each.kind == "join" else each for each in events]
-    events += (replace(each, text=text) for each in _written(changes, group, at_us))
+    for route, count in product(routes, changes.write_queues):
+        name, number = count.broker_name, count.number
+        events.append(Event("route-change", at_us, route.topic, broker_name=name, write_queues=number, text=text))
     if strategy is not None:
         stay = sort_client_ids(set(group.client_ids) & set(ids_after))
         becomes = renamed_apart(stay, ids_after)
@@ -91,12 +94,6 @@ def events_of(changes: Changes, group: Group, at_us: int, at: str) -> tuple[Even
             stay, at_us, every_us=_EVERY_US, down_us=_DOWN_US, becomes=becomes, strategy=strategy, text=text
         )
     return tuple(events)
-
-
-def _written(changes: Changes, group: Group, at_us: int) -> Iterator[Event]:
-    for route in group.pulled_routes:
-        for count in changes.write_queues:
-            yield Event("route-change", at_us, route.topic, broker_name=count.broker_name, write_queues=count.number)
 
 
 def has_placeholders(changes: Changes, group: Group) -> bool:

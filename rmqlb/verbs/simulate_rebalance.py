@@ -28,7 +28,7 @@ from rmqlb.model.send_scenario import NEWEST, Latency, SendScenario
 from rmqlb.model.simulate_rebalance import RebalanceResult, RebalanceResults, SimulationsSummary
 from rmqlb.model.simulate_send import SendReport, SendResult, printed_part
 from rmqlb.model.snapshot import ClusterSnapshot, Everything, suggestion
-from rmqlb.verbs.amounts import count, duration_us, one_of, read_setting
+from rmqlb.verbs.amounts import count, duration_us, one_of
 from rmqlb.verbs.changes import ChangeOptions, changes_of, events_of, has_placeholders, split_changes
 from rmqlb.verbs.parse import by_consumer, conditions, require_members, texts_of
 from rmqlb.verbs.rates import RateOptions, asked_rates, evidence_of, typed_rates
@@ -111,10 +111,10 @@ class Simulation:
             orderly=options.get("orderly", False),
             broadcasting=broadcasting,
             timers=timers(texts_of(options.get("timers"))),
-            latency_us=read_setting("round-trip", duration_us, options.get("round_trip", "1ms"), zero=True),
-            consume_us=read_setting("consume-time", duration_us, options.get("consume_time", "0s"), zero=True),
+            latency_us=duration_us(options.get("round_trip", "1ms"), "--set round-trip=", zero=True),
+            consume_us=duration_us(options.get("consume_time", "0s"), "--set consume-time=", zero=True),
             consume_from=_consume_from(options.get("consume_from"), model.CONSUME_FROM_LAST_OFFSET),
-            until_us=None if duration is None else read_setting("for", duration_us, duration),
+            until_us=None if duration is None else duration_us(duration, "--set for="),
             all_new=all_new,
             seed=options.get("seed", 1),
         )
@@ -123,7 +123,7 @@ class Simulation:
 
     @property
     def change_us(self) -> int:
-        return read_setting("change-at", duration_us, self.change_at, zero=True)
+        return duration_us(self.change_at, "--set change-at=", zero=True)
 
     def of(
         self, name: str | None, snapshot: ClusterSnapshot, source: Reader, elsewhere: Sequence[TopicRouteData] = ()
@@ -200,7 +200,7 @@ def _members(group: Group, *, broadcasting: bool) -> tuple[Members, list[Finding
 def _consume_from(typed: str | None, observed: str) -> str:
     if typed is None:
         return observed
-    return _CONSUME_FROM[read_setting("consume-from", one_of, typed, tuple(_CONSUME_FROM))]
+    return _CONSUME_FROM[one_of(typed, "--set consume-from=", tuple(_CONSUME_FROM))]
 
 
 def timers(texts: Sequence[str]) -> Timers:
@@ -215,7 +215,7 @@ def timers(texts: Sequence[str]) -> Timers:
             raise UsageError(f"--set {text}: how long?", hint=f"write {name}=5s")
         if TIMER_NAMES[name] in given:
             raise UsageError(f"--set {text}: {name} is given twice", code="given-twice")
-        time_us = read_setting(name, duration_us, value, zero=name in _MAY_BE_ZERO)
+        time_us = duration_us(value, f"--set {name}=", zero=name in _MAY_BE_ZERO)
         if time_us % 1000:
             raise UsageError(f"--set {text}: clients and brokers use whole milliseconds")
         given[TIMER_NAMES[name]] = time_us
@@ -254,7 +254,7 @@ def simulate_rebalance(
     happen. Several groups, or a pattern, give a RebalanceResults.
     """
     number = None if trials is None else count(str(trials), "--trials", most=MOST_GROUP_TRIALS, least=2)
-    shown = read_setting("trial", count, str(trial), most=MOST_GROUP_TRIALS, least=0)
+    shown = count(str(trial), "--set trial=", most=MOST_GROUP_TRIALS, least=0)
     if number is not None and shown >= number:
         raise UsageError(f"--set trial={trial}: the trials are numbered 0 to {number - 1}")
     wanted_conditions = conditions(fail_on, GROUP_FIGURES)

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from rmqlb.engine.group import all_groups
 from rmqlb.engine.source_findings import source_findings
 from rmqlb.engine.sweep_failures.cases import ZoneRule
-from rmqlb.engine.sweep_failures.sweep import SWEEP_FIGURES, Commands, SweepRequest, sweep_snapshot, try_on_sweep
+from rmqlb.engine.sweep_failures.sweep import SWEEP_FIGURES, SweepRequest, sweep_snapshot, try_on_sweep
 from rmqlb.errors import DataError, UsageError
 from rmqlb.model.group import is_system_group, is_system_topic
 from rmqlb.model.result import Meta, Progress, no_progress, with_meta
@@ -46,7 +46,8 @@ def sweep_failures(
     source; () is `-s` and its name. UsageError is also raised for an empty zone and for too many cases.
     """
     tried, lost = conditions(fail_on, SWEEP_FIGURES), texts_of(lose)
-    kinds, rules = _kinds(lost), _zones(lost, texts_of(zones), zones_file)
+    wanted = {amounts.one_of(text, "--lose", LOSS_KINDS) for text in lost or LOSS_KINDS}
+    kinds, rules = tuple(filter(wanted.__contains__, LOSS_KINDS)), _zones(lost, texts_of(zones), zones_file)
     if losses not in (1, 2) or jobs < 1:
         raise UsageError("losses is 1 or 2, and jobs 1 or more")
     day = datetime.now().astimezone().date() if today is None else amounts.day(today, "--today")
@@ -65,7 +66,8 @@ def sweep_failures(
         in_part=bool(groups or topics),
         at_once=losses,
         jobs=jobs,
-        commands=Commands(words, more) if words else None,
+        source_words=words,
+        more_words=more,
     )
     settings = strategies.settings_for(list(snapshot.routes))
     sweep, findings = sweep_snapshot(snapshot, limits, request, day, settings=settings, progress=progress)
@@ -82,11 +84,6 @@ def _must_have(kind: LossKind, sweep: FailureSweep) -> None:
         hint = "name zones with --zone GLOB=ZONE or --zones FILE"
         raise UsageError("--lose zone: no zone is known", hint=hint, code="unknown-zone")
     raise DataError(f"--lose {kind}: the selected groups and topics have none")
-
-
-def _kinds(texts: Sequence[str]) -> tuple[LossKind, ...]:
-    wanted = {amounts.one_of(text, "--lose", LOSS_KINDS) for text in texts or LOSS_KINDS}
-    return tuple(kind for kind in LOSS_KINDS if kind in wanted)
 
 
 def _zones(lose: Sequence[str], texts: Sequence[str], path: str | None) -> list[ZoneRule]:

@@ -5,11 +5,11 @@ from rmqlb.model import plan as model
 from rmqlb.model.client_versions import sdks_text
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.plan import Move, PlanOfGroups, PopChange, RebalancePlan, Summary
-from rmqlb.model.result import ERROR, WARNING, Severity, all_or_some, are, counted, have, messages, named, of_all
+from rmqlb.model.result import ERROR, WARNING, all_or_some, are, counted, have, messages, named, of_all
 from rmqlb.views.columns import NOT_THERE, QUEUE_COLUMNS, Cell, Column, Kind, columns_from, columns_of, rows_of
 from rmqlb.views.numbers import about
 from rmqlb.views.of_groups import of_groups
-from rmqlb.views.queue_lists import Owners, owner_lines, owner_section, pop_facts, pop_title, severity_of
+from rmqlb.views.queue_lists import Owners, owner_lines, owner_section, pop_facts, pop_title
 from rmqlb.views.report import BETWEEN, Audience, Report, Rows, Section, labels, section_of, worst
 from rmqlb.views.timeline import lag_text, rate_source
 
@@ -273,9 +273,6 @@ def _note(consumer: model.ConsumerPlan) -> str:
 
 
 def _moves_section(plan: RebalancePlan, changed: Sequence[tuple[str, Move]]) -> Section:
-    def severity(owners: Owners) -> Severity | None:
-        return severity_of(owners[1], broadcasting=plan.broadcasting)
-
     def owners(move: Move) -> Owners:
         added, removed = move.change == "added", move.change == "removed"
         return _NEW if added else move.owners_before, _GONE if removed else move.owners_after
@@ -283,8 +280,8 @@ def _moves_section(plan: RebalancePlan, changed: Sequence[tuple[str, Move]]) -> 
     places = {consumer.client_id: at for at, consumer in enumerate(plan.consumers)}
     queues = ((owners(m), MessageQueue(topic, m.broker_name, m.queue_id), m.lag) for topic, m in changed)
     title = f"{counted(len(changed), 'queue')} that change{'s' if len(changed) == 1 else ''}"
-    columns: dict[str, tuple[str, Kind]] = {"ownersBefore": ("from", "clients"), "ownersAfter": ("to", _kind(plan))}
-    return owner_section("moves", title, columns, owner_lines(queues, places, severity), _ROOM)
+    columns = columns_from(f"ownersBefore=from:clients ownersAfter=to:{_kind(plan)}")
+    return owner_section("moves", title, columns, owner_lines(queues, places, broadcasting=plan.broadcasting), _ROOM)
 
 
 def _kind(plan: RebalancePlan) -> Kind:

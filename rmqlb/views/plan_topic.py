@@ -35,7 +35,8 @@ _STEP = Column("step", "number", "number")
 
 
 def topic_plan_report(plan: TopicChangePlan) -> Report:
-    sections = (_steps_screen(plan), _steps(plan), *_tables(plan))
+    screen = Section("steps", "steps", (), (), audience="screen", blocks=tuple(map(_block, plan.steps)))
+    sections = (screen, _steps(plan), *_tables(plan))
     if (checked := plan.checked) is not None:
         columns = columns_from("kind=wait_for holds found:prose")
         sections = (section_of("checked", f"step {checked.number}", columns, checked.conditions), *sections)
@@ -101,11 +102,6 @@ def _closing(plan: TopicChangePlan) -> Iterator[str]:
         yield "the source does not have a master address: replace ADDRESS-OF-… with that of the broker"
     if any("-n" not in one.text.split() for step in plan.steps for one in step.commands):
         yield "mqadmin takes the NameServers from NAMESRV_ADDR, or from -n"
-
-
-def _steps_screen(plan: TopicChangePlan) -> Section:
-    blocks = tuple(_block(step) for step in plan.steps)
-    return Section("steps", "steps", (), (), audience="screen", blocks=blocks)
 
 
 def _block(step: Step) -> Block:

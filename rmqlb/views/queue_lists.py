@@ -1,4 +1,4 @@
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from textwrap import wrap
 
@@ -8,7 +8,7 @@ from rmqlb.model.message_queue import MessageQueue, grouped, queue_ranges
 from rmqlb.model.owners import PopTopic
 from rmqlb.model.plan import PopTopicPlan
 from rmqlb.model.result import ERROR, Severity, counted, named, sum_if_known
-from rmqlb.views.columns import Column, Kind
+from rmqlb.views.columns import Column
 from rmqlb.views.report import BETWEEN, Section
 
 _SCREEN = 100
@@ -38,7 +38,9 @@ class OwnerLine(Struct, frozen=True):
 def owner_lines(
     queues: Iterable[tuple[Owners, MessageQueue, int | None]],
     places: Mapping[str, int],
-    severity: Callable[[Owners], Severity | None],
+    *,
+    broadcasting: bool = False,  # several owners in the last column are right
+    severity: Severity | None = None,  # of every line; None goes by the last column
 ) -> list[OwnerLine]:
     """Join queues (owners, queue, lag) with the same owners: errors first, then by the owners' places."""
     found = grouped((owners, (queue, lag)) for owners, queue, lag in queues)
@@ -46,17 +48,16 @@ def owner_lines(
     def order(line: OwnerLine) -> tuple[bool, list[list[int]]]:
         return line.severity != ERROR, [[places.get(owner, len(places)) for owner in each] for each in line.owners]
 
-    lines = (
-        OwnerLine(owners, tuple(queue for queue, _ in some), sum_if_known(lag for _, lag in some), severity(owners))
-        for owners, some in found.items()
-    )
+    lines = []
+    for owners, some in found.items():
+        bad = not owners[-1] or (len(owners[-1]) > 1 and not broadcasting)
+        queues_of, lag = tuple(queue for queue, _ in some), sum_if_known(lag for _, lag in some)
+        lines.append(OwnerLine(owners, queues_of, lag, severity or (ERROR if bad else None)))
     return sorted(lines, key=order)
 
 
-def owner_section(
-    name: str, title: str, columns: Mapping[str, tuple[str, Kind]], lines: Sequence[OwnerLine], room: int
-) -> Section:
-    """The lines as a table that fits so many lines of a screen; each column of owners has a key, a title and a kind."""
+def owner_section(name: str, title: str, columns: Sequence[Column], lines: Sequence[OwnerLine], room: int) -> Section:
+    """The lines as a table that fits so many lines of a screen; `columns` are those of owners."""
     signs, lags = any(line.severity for line in lines), any(line.lag for line in lines)
     # the width that the other columns leave for the lists of queues
     widths = (
@@ -66,7 +67,7 @@ def owner_section(
     width = max(_SCREEN - _COLUMN - 4 * signs - 9 * lags - sum(widths), _LEAST)
     shown = (
         Column("", "severity", "sign", shown=signs),
-        *(Column(title_, key, kind) for key, (title_, kind) in columns.items()),
+        *columns,
         Column("queues", "queues", "number", fold=1),
         Column("lag", "lag", "number", shown=lags, fold=2),
         Column("which", "which", "prose"),
@@ -92,10 +93,6 @@ def fitting(texts: Sequence[str], badness: Sequence[float], lines: int, width: i
     ends = list(accumulate(max(len(wrap(texts[at], width)), 1) for at in ordered))
     fit = max(sum(end <= lines for end in ends), 1)
     return None if not ends or ends[-1] <= lines + 1 else tuple(sorted(ordered[:fit]))
-
-
-def severity_of(owners: Sequence[str], *, broadcasting: bool) -> Severity | None:
-    return ERROR if not owners or (len(owners) > 1 and not broadcasting) else None
 
 
 def pop_title(topics: Iterable[PopTopic | PopTopicPlan]) -> str:

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from rmqlb.model.client_versions import sdks_text
 from rmqlb.model.owners import OwnersOfGroups, OwnersReport, OwnersSummary, QueueOwners, StrategyOwners
-from rmqlb.model.result import ERROR, INFO, WARNING, Severity, all_or_some, are, at_least, counted, have, named, of_all
+from rmqlb.model.result import ERROR, INFO, WARNING, all_or_some, are, at_least, counted, have, named, of_all
 from rmqlb.views import queue_lists
 from rmqlb.views.columns import QUEUE_COLUMNS, Cell, Column, Kind, columns_from
 from rmqlb.views.of_groups import of_groups
@@ -253,18 +253,15 @@ def _owners(report: OwnersReport) -> Section:
         found = queue.owners_observed if observed else queue.owners[strategy]
         return _UNKNOWN if found is None else found
 
-    def severity(owners: queue_lists.Owners) -> Severity | None:
-        return queue_lists.severity_of(owners[0], broadcasting=report.broadcasting)
-
-    lines = queue_lists.owner_lines((((owners(queue),), queue, queue.lag) for queue in report.queues), places, severity)
+    queues = (((owners(queue),), queue, queue.lag) for queue in report.queues)
+    lines = queue_lists.owner_lines(queues, places, broadcasting=report.broadcasting)
     owning = {owner for line in lines for owner in line.owners[0]}
     if _UNKNOWN[0] not in owning:
-        lines += [
-            queue_lists.OwnerLine(((client_id,),), (), None, INFO) for client_id in places if client_id not in owning
-        ]
+        idle = (client_id for client_id in places if client_id not in owning)
+        lines += [queue_lists.OwnerLine(((client_id,),), (), None, INFO) for client_id in idle]
     title = "observed owners" if observed else f"owners that {strategy} predicts"
-    column = ("observed owner" if observed else "predicted owner", _kind(report))
-    return queue_lists.owner_section("owners", title, {"owners": column}, lines, _ROOM)
+    column = Column("observed owner" if observed else "predicted owner", "owners", _kind(report))
+    return queue_lists.owner_section("owners", title, [column], lines, _ROOM)
 
 
 def _mismatches(report: OwnersReport) -> Iterator[Section]:
@@ -272,10 +269,9 @@ def _mismatches(report: OwnersReport) -> Iterator[Section]:
     differ = [queue for queue in report.observed_queues if queue.owners[strategy] != queue.owners_observed]
     if differ and report.mixed_mismatches is None:
         queues = (((queue.owners[strategy], queue.owners_observed or ()), queue, queue.lag) for queue in differ)
-        lines = queue_lists.owner_lines(queues, {}, lambda _: WARNING)
+        lines = queue_lists.owner_lines(queues, {}, severity=WARNING)
         title = f"{counted(len(differ), 'queue')} whose observed owner {strategy} does not predict"
-        columns: dict[str, tuple[str, Kind]] = {"predicted": ("predicted owner", "clients")}
-        columns |= {"observed": ("observed owner", "owners")}
+        columns = columns_from("predicted=predicted_owner:clients observed=observed_owner:owners")
         yield queue_lists.owner_section("mismatches", title, columns, lines, _ROOM_OF_MISMATCHES)
 
 
@@ -284,18 +280,14 @@ def _kind(report: OwnersReport) -> Kind:
 
 
 def _queues(report: OwnersReport) -> Section:
-    kind = _kind(report)
+    kind, names = _kind(report), [each.strategy for each in report.strategies]
     columns = (
         *QUEUE_COLUMNS,
         Column("observed owner", "ownersObserved", kind, shown=bool(report.observed_queues)),
         Column("lag", "lag", "number", spare=True),
-        *(Column(s.strategy, s.strategy, kind, of=partial(_owners_under, s.strategy)) for s in report.strategies),
+        *(Column(name, name, kind, of=partial(lambda name, queue: queue.owners[name], name)) for name in names),
     )
     return section_of("queues", "owners", columns, report.queues, heads=3)
-
-
-def _owners_under(strategy: str, queue: QueueOwners) -> tuple[str, ...]:
-    return queue.owners[strategy]
 
 
 def _reasons(report: OwnersReport) -> Section:

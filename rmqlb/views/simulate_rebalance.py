@@ -331,7 +331,7 @@ def _consumers(found: RebalanceResult) -> Section:
         if event.subject in happens:
             happens[event.subject].append(f"{event.kind} {moment(event.at_ms)}")
     columns = (
-        Column("", "letter", styles=timeline.letter_styles(letters), of=lambda part: letters[part.client_id]),
+        Column("", "letter", of=lambda part: letters[part.client_id]),
         Column("#", "label", shown=letters != short, of=lambda part: short[part.client_id]),
         *columns_from("clientId=consumer queuesAtStart=before:number queuesAtEnd=after:number taken:number"),
         Column("events", "events", spare=True, of=lambda part: ", ".join(happens[part.client_id])),

@@ -343,7 +343,9 @@ def _chart(size: GroupSize, length: int) -> Section:
         cells = (_cell(point, low, wide, is_first=level == 0, is_limit=is_limit) for point in columns)
         label = f"{low + each:.2f}" if level == _HEIGHT - 1 else "1.00" if level == 0 else ""
         rows.append((label, f"{_EDGE}{''.join(cells)}{_EDGE}"))
-    rows.append(("consumers", f"{_EDGE}{_ruler([point.consumers for point in columns], wide)}{_EDGE}"))
+    numbers = enumerate(point.consumers for point in columns)
+    labels = ((at * wide, str(n)) for at, n in numbers if at == 0 or n % _BETWEEN_TICKS == 0)
+    rows.append(("consumers", f"{_EDGE}{ruler(len(columns) * wide, labels)}{_EDGE}"))
     is_seen = limit is not None and any(_LIMIT in str(shown) for _, shown in rows[:-1])
     legend = [f"{_GOOD} = within all limits", f"{_BAD} = not", *([f"{_LIMIT} = {limit:g}"] if is_seen else [])]
     each_column = f", best of {step} sizes per column" if step > 1 else ""
@@ -356,8 +358,3 @@ def _cell(point: SizePoint, low: float, wide: int, *, is_first: bool, is_limit: 
     if point.imbalance is not None and (point.imbalance > low or is_first):
         return (_GOOD if point.satisfied else _BAD).ljust(wide)
     return (_LIMIT if is_limit else " ") * wide
-
-
-def _ruler(numbers: Sequence[int], wide: int) -> str:
-    labels = ((at * wide, str(n)) for at, n in enumerate(numbers) if at == 0 or n % _BETWEEN_TICKS == 0)
-    return ruler(len(numbers) * wide, labels)

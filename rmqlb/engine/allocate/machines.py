@@ -17,6 +17,12 @@ from rmqlb.model.message_queue import MessageQueue, grouped, sort_key, split
 from rmqlb.model.result import counted
 
 
+def room(broker_name: str) -> str | None:
+    """The room in a broker's name, `ROOM@NAME`; None for names of another form."""
+    parts = split(broker_name, "@")
+    return parts[0] if len(parts) == 2 else None
+
+
 class ByMachineRoom(Prepared):
     """`AllocateMessageQueueByMachineRoom`: a broker named `room@name` is in `room`; other brokers have no room.
 
@@ -25,16 +31,14 @@ class ByMachineRoom(Prepared):
     The location of the consumers does not matter.
     """
 
+    _room = staticmethod(room)
+
     def __init__(self, queues: Sequence[MessageQueue], client_ids: Sequence[str], settings: Settings) -> None:
         super().__init__(queues, client_ids, settings)
         rooms = settings.consumer_idcs
         self._rooms_missing = rooms is None and any(room(queue.broker_name) is not None for queue in queues)
         self._inside = [queue for queue in queues if self._room(queue.broker_name) in (rooms or ())]
         self._blocks_of: Sequence[MessageQueue] = self._inside
-
-    @staticmethod
-    def _room(broker_name: str) -> str | None:
-        return room(broker_name)
 
     @cached_property
     def _places(self) -> dict[MessageQueue, int]:
@@ -62,12 +66,6 @@ class ByMachineRoom(Prepared):
     def _sizes(self) -> tuple[int, int]:
         size = len(self._inside) // len(self._client_ids)
         return size, size * len(self._client_ids)
-
-
-def room(broker_name: str) -> str | None:
-    """The room in a broker's name, `ROOM@NAME`; None for names of another form."""
-    parts = split(broker_name, "@")
-    return parts[0] if len(parts) == 2 else None
 
 
 class MachineRoomNearby(Prepared):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import reduce
+from functools import partial, reduce
 from itertools import chain, combinations
 from math import ceil, comb, inf
 from typing import Any, get_args
@@ -20,13 +20,13 @@ from rmqlb.engine.conditions import Condition, Figures
 from rmqlb.engine.kernel import Draws, stream_key
 from rmqlb.engine.plan.changes import Changes, QueueCount, change_routes
 from rmqlb.engine.size_group.sizes import (
+    AnySizes,
     HashSizes,
     IdSizes,
     Layout,
     Load,
     PlaceSizes,
     SizeFigures,
-    Sizes,
     future_hosts,
     future_ids,
     heirs_on_rings,
@@ -67,8 +67,8 @@ class _Queues(Struct, frozen=True):
 class _Candidate(Struct, frozen=True):
     strategy: str
     queues: _Queues
-    sizes: Sizes
-    without_broker: Mapping[str, Sizes | None]  # None where no queue is left
+    sizes: AnySizes
+    without_broker: Mapping[str, AnySizes | None]  # None where no queue is left
     hosts: Sequence[str]  # of each consumer, when the loss of a host is tried
     client_ids: Sequence[str]  # a set of IDs, in the order in which consumers join
 
@@ -166,12 +166,9 @@ def _queues(routes: Sequence[TopicRouteData], question: SizeQuestion, number: in
         changed, loads = _with_queues(routes, loads, number, question)
     brokers = dict.fromkeys(queue.broker_name for route in changed for queue in route.subscribe_queues())
     lost = {name: _without_broker(changed, loads, name) for name in brokers if question.limits.survive_broker}
-    left = {name: _layout_of(*each, question) for name, each in lost.items()}
-    return _Queues(number, _layout_of(changed, loads, question), left)
-
-
-def _layout_of(routes: Sequence[TopicRouteData], loads: Loads, question: SizeQuestion) -> Layout:
-    return layout_of((route.subscribe_queues() for route in routes), loads, question)
+    queues_of = partial(map, TopicRouteData.subscribe_queues)
+    left = {name: layout_of(queues_of(routes), own, question) for name, (routes, own) in lost.items()}
+    return _Queues(number, layout_of(queues_of(changed), loads, question), left)
 
 
 def _with_queues(
@@ -226,7 +223,7 @@ def _candidates(queues: Sequence[_Queues], question: SizeQuestion, settings: Set
 
 def _sizes_of(
     strategy: str, queues: Sequence[_Queues], question: SizeQuestion, settings: Settings
-) -> tuple[Callable[[Layout], Sizes], Sequence[str]]:
+) -> tuple[Callable[[Layout], AnySizes], Sequence[str]]:
     """The quickest exact method for sizes under the strategy, and a set of client IDs."""
     most, sdk = question.consumers[1], sdk_named(question.sdk).sdk
     as_java = sdk is JAVA or strategy in ("AVG", "AVG_BY_CIRCLE")  # Go cuts the blocks of MACHINE_ROOM from all queues

@@ -1,7 +1,8 @@
 """The figures of a group of one size: its fullest and idle consumers, for every tried set of client IDs.
 
 Strategies that use only a consumer's place (AVG, AVG_BY_CIRCLE, MACHINE_ROOM) need no IDs (`PlaceSizes`). Others are
-tried with several sets of future IDs (`IdSizes`); under CONSISTENT_HASH no size needs a new ring (`HashSizes`).
+tried with several sets of future IDs (`IdSizes`); under CONSISTENT_HASH no size needs a new ring (`HashSizes`). All
+give figures of the first consumers minus those at the lost places, for each set of IDs (raise AllocationError).
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, cached_property
 from itertools import chain
 from math import inf
-from typing import Any, Protocol
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import astuple, replace
@@ -153,16 +154,6 @@ class SizeFigures(Struct, frozen=True):
         return SizeFigures(*worst)
 
 
-class Sizes(Protocol):
-    trials: int  # 0 where only places in the order of IDs count, so that all losses of equally many are equal
-
-    def figures(self, consumers: int, lost: Sequence[int] = ()) -> Sequence[SizeFigures]:
-        """Figures of the first consumers minus those at the lost places, for each set of IDs (raises AllocationError).
-
-        One entry where IDs do not matter.
-        """
-
-
 class PlaceSizes:
     """Sizes from the numbers of queues.
 
@@ -171,7 +162,7 @@ class PlaceSizes:
     leaves n - k places.
     """
 
-    trials = 0
+    trials = 0  # all losses of equally many consumers are equal, and figures have one entry
 
     def __init__(self, layout: Layout, strategy: str, settings: Settings) -> None:
         sdk, topics = sdk_named(layout.question.sdk).sdk, layout.topics
@@ -184,24 +175,20 @@ class PlaceSizes:
         self._numbers = [len(queues) for queues in self._layout.topics]
         self._unassigned = sum(map(len, layout.topics)) - sum(self._numbers)
         self._strategy, self._settings = strategy, settings
-        self._known: dict[int, list[SizeFigures]] = {}
 
     def figures(self, consumers: int, lost: Sequence[int] = ()) -> Sequence[SizeFigures]:
-        left = consumers - len(lost)
-        if left not in self._known:
-            loads = self._layout.loads
-            most = sum(-(-number // left) for number in self._numbers)
-            idle = max(left - max(self._numbers, default=0), 0)
-            topics = [[loads[queue] for queue in queues] for queues in self._layout.topics if loads]
-            busiest = [load for topic in topics for load in topic[: -(-len(topic) // left)]]
-            found = self._layout.figures(left, most, sum(self._numbers), idle, [busiest], self._unassigned)
-            if any(len(set(topic)) > 1 for topic in topics):
-                ids = [f"{place:05d}" for place in range(left)]
-                (by_id,) = IdSizes(self._layout, self._strategy, self._settings, [ids]).figures(left)
-                times = {"catch_up_ms": by_id.catch_up_ms, "drain_ms": by_id.drain_ms}
-                found = replace(found, utilisation=by_id.utilisation, **times)
-            self._known[left] = [found]
-        return self._known[left]
+        left, loads = consumers - len(lost), self._layout.loads
+        most = sum(-(-number // left) for number in self._numbers)
+        idle = max(left - max(self._numbers, default=0), 0)
+        topics = [[loads[queue] for queue in queues] for queues in self._layout.topics if loads]
+        busiest = [load for topic in topics for load in topic[: -(-len(topic) // left)]]
+        found = self._layout.figures(left, most, sum(self._numbers), idle, [busiest], self._unassigned)
+        if all(len(set(topic)) < 2 for topic in topics):
+            return [found]
+        ids = [f"{place:05d}" for place in range(left)]
+        (by_id,) = IdSizes(self._layout, self._strategy, self._settings, [ids]).figures(left)
+        times = {"catch_up_ms": by_id.catch_up_ms, "drain_ms": by_id.drain_ms}
+        return [replace(found, utilisation=by_id.utilisation, **times)]
 
 
 class IdSizes:
@@ -278,6 +265,9 @@ def _owned(consumers: int, heirs: Sequence[Sequence[int]]) -> list[list[int]]:
     for queue, places in enumerate(heirs):
         owned[next(place for place in places if place < consumers)].append(queue)
     return owned
+
+
+AnySizes = PlaceSizes | IdSizes | HashSizes
 
 
 def heirs_on_rings(id_sets: Sequence[Sequence[str]], queues: int, virtual_nodes: int, losses: int) -> Heirs:

@@ -326,22 +326,20 @@ class GroupSubject(Subject[GroupOutcome]):
         )
 
     def _moves_by_place(self, effect: Effect) -> tuple[Spread, list[int | None]]:
-        placed, left = self._by_place(effect), [*self._left(effect), _NOBODY]  # at index −1, which _NOBODY is
-        triples = zip((left[place] for place in placed.owners), placed.before, placed.lags, strict=True)
-        moved = [lag for own, was, lag in triples if own != was and _NOBODY not in (own, was)]
-        return placed.spread, moved
-
-    def _by_place(self, effect: Effect) -> _Placed:
-        number = len(self.client_ids) - len(effect.places)
-        key = effect.brokers, number
+        left = self._left(effect)
+        key = effect.brokers, len(left)
         if key not in self._placed:
-            ids = tuple(f"{place:06d}" for place in range(number))
+            ids = tuple(f"{place:06d}" for place in range(len(left)))
             members = Members(ids, self.members.strategy, self.members.settings)
             owners = owners_at_rest(self.routes_after(effect), members)
             before = _places((self.before[queue] for queue in owners), self.client_ids)
             lags = [self._lag(queue) for queue in owners]
             self._placed[key] = _Placed(spread(owners, ids), _places(owners.values(), ids), before, lags)
-        return self._placed[key]
+        placed = self._placed[key]
+        left.append(_NOBODY)  # is at index −1, which _NOBODY is
+        triples = zip((left[place] for place in placed.owners), placed.before, placed.lags, strict=True)
+        moved = [lag for own, was, lag in triples if own != was and _NOBODY not in (own, was)]
+        return placed.spread, moved
 
     def _lag(self, queue: MessageQueue) -> int | None:
         return self.group.group.queues.get(queue, QueueState()).lag

@@ -53,7 +53,8 @@ class SweepRequest(Struct, frozen=True):
     orderly: Collection[str] = ()  # groups that consume in order even if they do not report it
     most_steps: int = cases.MOST_STEPS  # of the work for the pairs of losses of each group
     jobs: int = 1  # processes
-    commands: Commands | None = None  # None where no command can read the source
+    source_words: Sequence[str] = ()  # options of printed commands for the source; () where none can read it
+    more_words: Sequence[str] = ()  # their options of strategies
 
 
 def sweep_snapshot(
@@ -239,9 +240,6 @@ class Judged(Struct, frozen=True):
         losses = ((self._outcome(mask), self._losses(mask)) for mask in masks)
         return [(self.subject.outcome(cases.Effect()), ()), *losses]
 
-    def _counts(self) -> dict[str, Any]:
-        return {"cases": self.cases.number, "broken": self.cases.count(self.cases.broken)}
-
     def worst_topic(self) -> result.TopicWorst:
         outcomes = self._outcomes()
         least, losses = min(outcomes, key=lambda item: item[0].writable_brokers)
@@ -251,7 +249,8 @@ class Judged(Struct, frozen=True):
             writable_brokers=outcomes[0][0].writable_brokers,
             unwritable=self.cases.count(unwritable),
             least_writable=result.Worst(least.writable_brokers, losses),
-            **self._counts(),
+            cases=self.cases.number,
+            broken=self.cases.count(self.cases.broken),
         )
 
     def worst_group(self, group: GroupSubject) -> result.GroupWorst:
@@ -269,7 +268,8 @@ class Judged(Struct, frozen=True):
             consumers=outcomes[0][0].consumers,
             queues=outcomes[0][0].queues,
             computed=len(group.outcomes) - 1,
-            **self._counts(),
+            cases=self.cases.number,
+            broken=self.cases.count(self.cases.broken),
             **found,
         )
 
@@ -290,28 +290,22 @@ def _group_badness(worst: result.GroupWorst) -> tuple[object, ...]:
     return -worst.broken, *(0 if each is None else -each.value for each in figures), worst.group
 
 
-class Commands(Struct, frozen=True):
-    source: Sequence[str]  # options of the source
-    more: Sequence[str] = ()  # options of strategies
-
-
 def _shown(subject: AnySubject, effect: cases.Effect, case: Sequence[Failure], request: SweepRequest) -> dict[str, Any]:
     """Shell commands that show a case; None where no command line can name the losses.
 
     A crashed process closes its connections; a lost host or zone falls silent.
     """
-    shared = request.commands
-    if shared is None:
+    if not request.source_words:
         return {}
     silent = {thing.name for each in case if each.loss.kind in result.SILENT for thing in each.things}
     if isinstance(subject, TopicSubject):
         lost = [name for name in subject.queues if name in effect.brokers or name in effect.masters]
         fails = [f"{name}:{'timeout' if name in silent else 'refused'}" for name in lost]
-        words = ["rmqlb", "simulate-send", *shared.source, "-t", subject.name, *_each("--fail", fails)]
+        words = ["rmqlb", "simulate-send", *request.source_words, "-t", subject.name, *_each("--fail", fails)]
         return {"command": shlex.join(words) if fails else None}
     strategy = ["--strategy", subject.members.group_strategy] if subject.basis == "assumed" else []
     on = _each("-t", [topic for topic in request.only_topics if topic in {route.topic for route in subject.routes}])
-    start, end = [*shared.source, "-g", subject.name, *strategy], [*on, *shared.more]
+    start, end = [*request.source_words, "-g", subject.name, *strategy], [*on, *request.more_words]
     ids = [subject.client_ids[place] for place in effect.places]
     removed = [*_each("--remove", ids), *_each("--remove-broker", effect.brokers)]
     removed += _each("--set", [f"remove-master={name}" for name in effect.masters])

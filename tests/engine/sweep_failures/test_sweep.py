@@ -15,7 +15,7 @@ from rmqlb.engine.check import Measured, measure_topic, verdict
 from rmqlb.engine.plan.changes import Changes, change_members, change_routes
 from rmqlb.engine.plan.rebalance import Side, plan_rebalance
 from rmqlb.engine.sweep_failures.cases import Failure, Thing, ZoneRule
-from rmqlb.engine.sweep_failures.sweep import Commands, sweep_snapshot
+from rmqlb.engine.sweep_failures.sweep import sweep_snapshot
 from rmqlb.model.group import BROADCASTING
 from rmqlb.model.message_queue import sort_client_ids
 from rmqlb.model.plan import Summary
@@ -94,12 +94,12 @@ def named_sweeps() -> Iterator[tuple[str, Found]]:
         yield f"orderly as consumers report, {reported}", found(orderly(two, reported=reported), no_lock)
     yield "orderly or not, unknown", found(two, no_lock)
     yield "orderly as is said", found(two, no_lock, orderly=("g",))
-    given: dict[str, Any] = {"commands": Commands(("-s", "a file.json")), "kinds": ("host",), "zones": ()}
+    given: dict[str, Any] = {"source_words": ("-s", "a file.json"), "kinds": ("host",), "zones": ()}
     odd = two_brokers(("10.0.0.1@x", "10.0.0.1@y", "-z@1"))
     yield "a command names all that a host has", found(odd, limited(minConsumers=2), **given)
     yield "a command of a topic", found(odd, policy({}, {"writableBrokers": 1}), **given)
     for kind, more in (("consumer", {}), ("host", {"zones": ()}), ("consumer", {"orderly": ("g",)})):
-        given = {"kinds": (kind,), "commands": Commands(("-s", "x")), "at_once": 1, **more}
+        given = {"kinds": (kind,), "source_words": ("-s", "x"), "at_once": 1, **more}
         yield f"the gap of a {kind}, {more}", found(two, limited(minConsumers=3), **given)
     for day in (DAY, DAY - timedelta(days=1)):
         waiver = Waiver("known", day, group="g", limit="minConsumers")
