@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 from msgspec.structs import replace
 
 from rmqlb.engine.arguments import SELECTOR, quietly
-from rmqlb.engine.send.java import hash_code, hash_position, long_hash_code
+from rmqlb.engine.send.java import hash_code, long_hash_code
 from rmqlb.engine.send.scenarios import lognormal
 from rmqlb.errors import DataError, UsageError, typed
 from rmqlb.model import send_scenario as model
@@ -247,7 +247,7 @@ def selector_of(
             )
         keys = _keys(keys_file, key_type, max_bytes)
         hashes = {key: hash_code(key) if key_type != "long" else long_hash_code(int(key)) for _, key in keys}
-        spread = _spread(keys, queues, lambda key: queues[hash_position(hashes[key], len(queues))])
+        spread = _spread(keys, queues, lambda key: queues[abs(hashes[key]) % len(queues)])
         return Selector("hash", tuple(hashes[key] for _, key in keys)), spread
     if text in ("random", "machine-room"):
         return Selector(text), None  # type: ignore[arg-type]

@@ -227,7 +227,7 @@ class Client(Connections):
         env, profile, born = self.env, self.profile, self.created_us
         begin, clocks = env.clock.now, profile.clocks
         if not profile.ticks:
-            self._bell.belongs_to(self._do(self._loop()))
+            self._bell.sleeper = self._do(self._loop())
         timers: list[tuple[Callable[[], Generator[int, None, object]], int, int]] = [
             (self._polls, clocks.first_poll_us, clocks.route_poll_us),
             (self.heartbeats, clocks.first_heartbeat_us, clocks.heartbeat_us),
