@@ -1,4 +1,4 @@
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import date
 
 from msgspec.structs import replace
@@ -15,7 +15,7 @@ AVG_CLASS = "AllocateMessageQueueAveragely"
 
 
 def cluster(
-    *groups: ConsumerGroup, routes: tuple[TopicRouteData, ...] = (route(a=4),), unread: tuple[Unread, ...] = ()
+    *groups: ConsumerGroup, routes: Sequence[TopicRouteData] = (route(a=4),), unread: tuple[Unread, ...] = ()
 ) -> ClusterSnapshot:
     return ClusterSnapshot(
         "test", "a test", routes={each.topic: RouteSighting(each, HERE) for each in routes},
