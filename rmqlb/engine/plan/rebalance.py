@@ -1,7 +1,5 @@
 """The plan of a change: both assignments, queue by queue and consumer by consumer, and its conditions."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence, Set
 from itertools import combinations_with_replacement
