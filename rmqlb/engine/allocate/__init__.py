@@ -1,5 +1,7 @@
 """The allocation strategies, keyed by RocketMQ's own names."""
 
+from __future__ import annotations
+
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
