@@ -83,7 +83,6 @@ def routes_of(route: TopicRouteData, request: TopicRequest, known: Iterable[Brok
 
 
 def describe(request: TopicRequest) -> tuple[str, ...]:
-    """The changes in words."""
     lines = [] if request.move_to_cluster is None else [f"move to cluster {request.move_to_cluster}"]
     lines += [f"add broker {broker.name}" for broker in request.add_brokers]
     lines += [] if request.queues is None else [f"{counted(request.queues, 'queue')} per broker"]

@@ -55,7 +55,7 @@ class Strategies:
         self._given = _by_key(texts_of(options or ()))
         given = self._given
         self.settings = Settings(
-            virtual_nodes=_virtual_nodes(given.get("virtual-nodes", ())),
+            virtual_nodes=_virtual_nodes(*given.get("virtual-nodes", (str(DEFAULT_VIRTUAL_NODES),))),
             consumer_idcs=frozenset(given["idc"]) if "idc" in given else None,
             broker_zones=zones(given.get("broker-zone", ()), "broker-zone"),
             client_zones=zones(given.get("client-zone", ()), "client-zone"),
@@ -189,12 +189,10 @@ def _by_key(texts: Sequence[str]) -> dict[str, list[str]]:
     return given
 
 
-def _virtual_nodes(texts: Sequence[str]) -> int:
-    for text in texts:
-        if not text.isdecimal() or not text.isascii() or len(text) > 9 or int(text) > MOST_VIRTUAL_NODES:
-            raise UsageError(f"{OPTION} virtual-nodes={text}: not a whole number from 0 to {MOST_VIRTUAL_NODES}")
-        return int(text)
-    return DEFAULT_VIRTUAL_NODES
+def _virtual_nodes(text: str) -> int:
+    if not text.isdecimal() or not text.isascii() or len(text) > 9 or int(text) > MOST_VIRTUAL_NODES:
+        raise UsageError(f"{OPTION} virtual-nodes={text}: not a whole number from 0 to {MOST_VIRTUAL_NODES}")
+    return int(text)
 
 
 def _pins(texts: Sequence[str]) -> dict[str, frozenset[str]]:
