@@ -31,17 +31,16 @@ def counts(owners: Owners, client_ids: Iterable[str]) -> dict[str, int]:
 
 def spread(owners: Owners, client_ids: Sequence[str], *, broadcasting: bool = False) -> Spread:
     """How evenly consumers own the queues; in BROADCASTING, duplicate owners are correct and not counted."""
-    processes = Counter(client_ids)
+    processes, of_each = Counter(client_ids), owners.values()
     numbers = list(counts(owners, processes).values())
     held = sum(numbers)
+    shared = sum(any(processes[client_id] > 1 for client_id in own) for own in of_each)
     return Spread(
         queues=len(owners),
         idle=numbers.count(0),
-        unassigned=sum(not its_owners for its_owners in owners.values()),
-        duplicate_owners=0 if broadcasting else sum(len(its_owners) > 1 for its_owners in owners.values()),
-        queues_of_duplicate_client_ids=0
-        if broadcasting
-        else sum(any(processes[client_id] > 1 for client_id in its_owners) for its_owners in owners.values()),
+        unassigned=sum(not own for own in of_each),
+        duplicate_owners=0 if broadcasting else sum(len(own) > 1 for own in of_each),
+        queues_of_duplicate_client_ids=0 if broadcasting else shared,
         queues_per_consumer=QueuesPerConsumer(min(numbers), held / len(numbers), max(numbers)) if numbers else None,
         # One division, so that 3 over 15/7 is exactly the 1.4 that a user writes as a limit.
         imbalance=max(numbers) * len(numbers) / held if held else None,
