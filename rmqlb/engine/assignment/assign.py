@@ -16,7 +16,7 @@ from rmqlb.engine.arguments import require
 from rmqlb.errors import AllocationError
 from rmqlb.model.group import BROADCASTING
 from rmqlb.model.limits import MOST_CONSUMERS
-from rmqlb.model.message_queue import MessageQueue, sort_client_ids, sort_queues
+from rmqlb.model.message_queue import MessageQueue, grouped, sort_client_ids, sort_queues
 from rmqlb.model.owners import Assignment, QueuesPerConsumer, Spread
 from rmqlb.model.route import TopicRouteData
 
@@ -160,10 +160,7 @@ def merged(assignments: Iterable[Assignment]) -> Owners:
 
 def why_idle(client_id: str, assignments: Iterable[Assignment]) -> str:
     """The reason why a consumer gets no queue, or each reason with its topics."""
-    topics: dict[str, list[str]] = {}
-    for assignment in assignments:
-        reason = assignment.failures.get(client_id) or assignment.idle.get(client_id, "")
-        topics.setdefault(reason, []).append(assignment.topic)
+    topics = grouped((one.failures.get(client_id) or one.idle.get(client_id, ""), one.topic) for one in assignments)
     if len(topics) == 1:
         return next(iter(topics))
     return "; ".join(f"{', '.join(names)}: {reason}" for reason, names in topics.items())
