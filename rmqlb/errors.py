@@ -106,3 +106,8 @@ class EndpointError(RmqlbError):
 
 class ProtocolError(EndpointError):
     code = "protocol"
+
+
+def typed(option: str, text: str) -> str:
+    """An option and its value as typed: some names end in what comes before the value, as `--set NAME=`."""
+    return option + text if option.endswith(("=", "@")) else f"{option} {text}"

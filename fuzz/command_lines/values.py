@@ -16,8 +16,7 @@ from random import Random
 from msgspec import Struct
 
 from fuzz.command_lines.clusters import Cluster, earlier
-from rmqlb.cli.common.set_option import names_for
-from rmqlb.cli.help_text import known_values
+from rmqlb.cli.help_text import known_names, known_values
 from rmqlb.cli.results import figures_of
 from rmqlb.engine.allocate.rules import NAMES
 from rmqlb.verbs.rebalance_events import VERBS
@@ -249,7 +248,7 @@ class Setting(Struct):
 
     @property
     def setting(self) -> str:
-        name = self.one(*names_for(self.command))
+        name = self.one(*known_names(self.command, "--set")).rstrip("=")
         return self.fill(f"{name}={_SETTINGS.get(name, '100ms | 5s | 30s')} ! none=1s")
 
     @property

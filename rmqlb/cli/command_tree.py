@@ -10,7 +10,7 @@ An option that takes one value is given once; click itself keeps the last value 
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from importlib import import_module
 from itertools import pairwise
@@ -20,13 +20,13 @@ import typer
 from typer.core import TyperCommand, TyperOption
 
 from rmqlb.cli import click
+from rmqlb.cli.common.declare import Options
 from rmqlb.cli.error_boundary import BoundedGroup
 from rmqlb.cli.help_text import RichHelp, headline, offered, panel_rank
 from rmqlb.cli.results import ALIASES, PANELS
 from rmqlb.errors import UsageError
 
 CONTEXT = {"help_option_names": ["-h", "--help"]}
-_SHARED = ("show", "simulate")
 Place = str | Callable[..., None]
 """A command's function, or the module that has a function of the command's name or an `app`."""
 
@@ -71,12 +71,6 @@ def grouped(name: str, commands: Mapping[str, Place]) -> typer.Typer:
     )
 
 
-def in_package(home: str, names: Iterable[str]) -> dict[str, Place]:
-    """Each command's module: that of its first word if it is shared, otherwise one of its own."""
-    words = {name: name.partition("-")[0] for name in names}
-    return {name: f"{home}.{word if word in _SHARED else name.replace('-', '_')}" for name, word in words.items()}
-
-
 @cache
 def _load(name: str, place: Place) -> click.Command:
     """A command with its options; made once, however many command lines a process runs."""
@@ -102,6 +96,7 @@ def single_command(name: str, function: Callable[..., None]) -> click.Command:
     single = typer.Typer(add_completion=False, context_settings=CONTEXT, rich_markup_mode="rich")
     single.command(name, cls=SingleCommand)(function)
     command = typer.main.get_command(single)
+    command.groups = getattr(function, "groups", ())  # type: ignore[attr-defined]
     command.params.sort(key=panel_rank)
     for parameter in command.params:
         parameter._custom_shell_complete = offered  # noqa: SLF001 - Typer's own way in does not name the parameter
@@ -110,6 +105,8 @@ def single_command(name: str, function: Callable[..., None]) -> click.Command:
 
 class SingleCommand(RichHelp, TyperCommand):
     """A command that refuses a second value where one is meant."""
+
+    groups: tuple[type[Options], ...] = ()
 
     def make_parser(self, ctx: click.Context) -> click.OptionParser:
         parser = _OnceParser(ctx)
@@ -129,7 +126,7 @@ class _OnceParser(click.OptionParser):
         if "--set" in self._long_opt and self.ctx is not None:
             from rmqlb.cli.common.set_option import as_settings
 
-            args = as_settings(self.ctx.info_name or "", args, self._long_opt)
+            args = as_settings(self.ctx.command.groups, args, self._long_opt)  # type: ignore[attr-defined]
         given = [*args]  # the parser takes words away
         found, left, order = super().parse_args(args)
         for word, after in pairwise(given):

@@ -8,7 +8,7 @@ from rmqlb.cli.common.declare import command
 from rmqlb.cli.common.options import OutputOptions, SourceOptions
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.cli.settings import check_value, resolve_options
-from rmqlb.model.configuration import ActiveContext, Setting
+from rmqlb.model.configuration import Context, Setting
 from rmqlb.model.result import info
 from rmqlb.model.snapshot import ClusterSnapshot
 from rmqlb.sources.source_text import shown_source
@@ -47,10 +47,9 @@ def show_settings(source: SourceOptions, output: OutputOptions) -> None:
     terminal.show(report, snapshot, () if note is None else (info(note),))
 
 
-def _secrets(context: ActiveContext | None) -> list[Setting]:
-    found = []
-    if context is not None and context.secret is not None:
-        found.append(Setting("secret", context.secret.value, "context", context.secret.origin))
+def _secrets(context: Context | None) -> list[Setting]:
+    secret = None if context is None else context.values.get("secret")
+    found = [] if secret is None else [Setting("secret", secret.value, "context", secret.origin)]
     return found + [
         Setting(key, _IS_SET, "environment", variable) for key, variable in _SECRETS.items() if os.environ.get(variable)
     ]

@@ -214,12 +214,7 @@ def _kept(key: Key, value: Value) -> Value:
 def change_contexts(terminal: Terminal, change: Callable[[ConfigFile], ConfigFile], done: str) -> None:
     """Change the user's file, and show the contexts as they are now; `{}` in `done` is the file."""
     path = settings.user_file_path()
-
-    def checked(config: ConfigFile) -> ConfigFile:
-        settings.check_file(config)
-        return change(config)
-
-    change_user_file(path, checked)
+    change_user_file(path, change, settings.check_value)
     show_contexts(terminal, done.format(path))
 
 

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from rmqlb.cli.click import ParameterSource, get_current_context
 from rmqlb.cli.common.declare import Options, Text, Texts, about, command, own
 from rmqlb.cli.common.options import OutputOptions, SourceOptions
-from rmqlb.cli.common.output_files import snapshot_envelope, write_whole
+from rmqlb.cli.common.output_files import cannot_write, snapshot_envelope, write_whole
 from rmqlb.cli.common.reading import Reader, access, source_of_context
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.cli.exit_codes import ExitCode
@@ -234,7 +234,7 @@ def _write_into(folder: str, meta: "Meta") -> None:
         with new_file(path) as file:
             file.write(gzip.compress(text.encode(), mtime=0))
     except (OSError, ValueError) as error:
-        raise UsageError(f"--to {folder}: {getattr(error, 'strerror', None) or error}", code="cannot-write") from None
+        raise cannot_write("--to", folder, error) from None
 
 
 def _text(snapshot: ClusterSnapshot, findings: Sequence[Finding], terminal: Terminal) -> str:

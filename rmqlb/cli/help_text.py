@@ -79,13 +79,10 @@ def headline(text: str) -> str:
     return _joined(cleandoc(text).partition("\n\n")[0].split("\n")).partition(":")[0].removesuffix(".")
 
 
-def _is_own_or_common(parameter: click.Parameter) -> bool:
-    return _panel(parameter) not in SHARED_PANELS or max(parameter.opts, key=len) in _COMMON
-
-
 def _in_few_panels(parameters: Sequence[click.Parameter]) -> list[click.Parameter]:
     """The options of a command itself, and common ones; a small panel is not worth its frame."""
-    found = [brief(each) for each in parameters if _is_own_or_common(each)]
+    shown = (each for each in parameters if _panel(each) not in SHARED_PANELS or max(each.opts, key=len) in _COMMON)
+    found = [*map(brief, shown)]
     sizes = Counter(map(_panel, found))
     least = 4 if len(found) <= _MANY else 7
     for each in found:
@@ -174,7 +171,8 @@ def _escaped(text: str) -> str:
 
 def known_names(command: str, option: str) -> tuple[str, ...]:
     """The names that an option's value begins with, where its help text does not list them."""
-    from rmqlb.cli.results import figures_of, sections_of
+    from rmqlb.cli.results import figures_of, module_of, sections_of
+    from rmqlb.views.envelope import imported
 
     match option:
         case "--fail-on":
@@ -186,9 +184,10 @@ def known_names(command: str, option: str) -> tuple[str, ...]:
 
             return tuple(VERBS)
         case "--set":
-            from rmqlb.cli.common.set_option import names_for
+            from rmqlb.cli.common.set_option import names_in
 
-            return tuple(f"{name}=" for name in names_for(command))
+            function = imported(f"{module_of(command)}.{command.replace('-', '_')}")
+            return tuple(f"{name}=" for name in names_in(function.groups))
         case "--strategy-option":
             from rmqlb.verbs.strategies import KEYS
 

@@ -2,11 +2,11 @@ from typing import Annotated
 
 import typer
 
-from rmqlb.cli.command_tree import grouped, in_package
-from rmqlb.cli.results import COMMANDS
+from rmqlb.cli.command_tree import grouped
+from rmqlb.cli.results import COMMANDS, module_of
 from rmqlb.version import __version__
 
-app = grouped("rmqlb", in_package("rmqlb.cli", COMMANDS))
+app = grouped("rmqlb", {name: f"rmqlb.{module_of(name)}" for name in COMMANDS})
 
 
 def _show_version(wanted: bool) -> None:

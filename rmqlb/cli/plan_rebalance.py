@@ -7,6 +7,7 @@ from rmqlb.cli.common.output_files import PageOptions
 from rmqlb.cli.common.set_option import setting
 from rmqlb.cli.common.show_or_watch import WatchOptions, answer
 from rmqlb.errors import UsageError
+from rmqlb.model.limits import MOST_THREADS
 
 if TYPE_CHECKING:
     from rmqlb.model.plan import PlanOfGroups, RebalancePlan
@@ -19,10 +20,10 @@ class PlanOptions(PageOptions, ChangeOptions, PopOptions, GroupsOptions):
         "Allocation strategy, or FILE.py:NAME. FILE.py is run; repeatable, to compare; default: as "
         "consumers report, or as their queues show.",
     )
-    rates: Texts = setting("rate")
-    rates_since: Text = setting("earlier", stdin="-")
-    consume_time: str = setting("consume-time")
-    consume_threads: int | None = setting("consume-threads")
+    rates: Texts = setting("rate=[TOPIC=]R")
+    rates_since: Text = setting("earlier=FILE|TIME", stdin="-")
+    consume_time: str = setting("consume-time=TIME", "0s")
+    consume_threads: int | None = setting("consume-threads=N", most=MOST_THREADS)
     fail_on: Texts = written("CONDITION", "Exit 3 if a condition holds: 'idle>0', 'moved>50%'; repeatable.")
     timeline: bool = written.flag("Also simulate the change and draw its timeline.", for_verb=False)
     changed: bool = written.flag("Show only queues that change.", for_verb=False)

@@ -69,9 +69,14 @@ PANELS: Mapping[str, tuple[str, ...]] = {
 """The panels of `rmqlb --help`, with their commands."""
 
 ALIASES = {"snapshot": "fetch-routes"}
-_NAMED = (*(command.split()[0] for result in RESULTS for command in result.commands), "completion", "options")
-_PLACED = [name for names in PANELS.values() for name in names if name in _NAMED]
-COMMANDS = (*dict.fromkeys((*_PLACED, *_NAMED)),)
+COMMANDS = tuple(name for names in PANELS.values() for name in names)
+_IN_ONE_MODULE = ("show", "simulate")
+"""First words of commands that share a module."""
+
+
+def module_of(command: str) -> str:
+    word = command.partition("-")[0]
+    return f"cli.{word if word in _IN_ONE_MODULE else command.replace('-', '_')}"
 
 
 def result_of(text: str) -> PrintedResult | None:
@@ -92,50 +97,34 @@ def result_names() -> list[str]:
     return [*commands, *(result.name for result in RESULTS)]
 
 
-SECTIONS: Mapping[str, tuple[str, ...]] = {
-    "show-groups": ("groups", "findings"),
-    "show-consumers": ("consumers", "queues", "groups"),
-    "show-route": ("brokers", "queues"),
-    "show-owners": ("owners", "mismatches", "pop", "offsets", "groups", "queues", "reasons", "consumers", "summary"),
-    "diagnose": ("groups", "findings", "rules", "evidence", "queues"),
-    "diff": ("groups", "topics", "unexplained", "lag", "queues"),
-    "plan-rebalance": (
-        "groups",
-        "strategies",
-        "consumers",
-        "moves",
-        "pop",
-        "queues",
-        "summary",
-        "timeline",
-        "lag-chart",
-    ),
-    "plan-topic": ("steps", "commands", "waits", "groups", "keys", "brokers", "checked"),
-    "simulate-rebalance": (
-        *("timeline", "lag-chart", "lag", "windows", "takeovers", "consumers", "events", "trials", "summary"),
-        *("steps", "queues", "intervals", "groups", "producers"),
-    ),
-    "plan-rollout": ("choices", "order", "stages"),
-    "size-group": ("chart", "curve", "candidates", "topics", "groups"),
-    "sweep-failures": ("counterexamples", "broken-already", "groups", "topics", "unjudged", "losses", "summary"),
-    "simulate-send": (
-        *("attempts", "queues", "brokers", "keys", "failures", "timeline", "slices", "totals"),
-        *("comparison", "clients", "sdks", "trials", "spreads", "lost", "exceptions"),
-    ),
-    "simulate-receive": (
-        *("waits", "brokers", "failures", "crashes", "quantiles", "queues", "closed-forms", "totals"),
-        "messages",
-    ),
-    "record": ("differences", "timeline", "consumers", "changes", "queues", "intervals", "comparison", "summary"),
-    "select-queue": ("moved", "keys", "pairs", "sdks"),
-    "check": ("failed", "waived", "incomplete", "not-applicable", "rules", "waivers", "summary"),
-    "doctor": ("steps",),
-    "context": ("contexts", "context"),
-    "config": ("settings",),
-    "pipeline": ("night", "quarantine"),
-    "schema": ("schemas", "keys"),
-    "explain": ("explanations",),
+_SECTIONS = {
+    "show-groups": "groups findings",
+    "show-consumers": "consumers queues groups",
+    "show-route": "brokers queues",
+    "show-owners": "owners mismatches pop offsets groups queues reasons consumers summary",
+    "diagnose": "groups findings rules evidence queues",
+    "diff": "groups topics unexplained lag queues",
+    "plan-rebalance": "groups strategies consumers moves pop queues summary timeline lag-chart",
+    "plan-topic": "steps commands waits groups keys brokers checked",
+    "simulate-rebalance": "timeline lag-chart lag windows takeovers consumers events trials summary steps queues "
+    "intervals groups producers",
+    "plan-rollout": "choices order stages",
+    "size-group": "chart curve candidates topics groups",
+    "sweep-failures": "counterexamples broken-already groups topics unjudged losses summary",
+    "simulate-send": "attempts queues brokers keys failures timeline slices totals comparison clients sdks trials "
+    "spreads lost exceptions",
+    "simulate-receive": "waits brokers failures crashes quantiles queues closed-forms totals messages",
+    "record": "differences timeline consumers changes queues intervals comparison summary",
+    "select-queue": "moved keys pairs sdks",
+    "check": "failed waived incomplete not-applicable rules waivers summary",
+    "doctor": "steps",
+    "context": "contexts context",
+    "config": "settings",
+    "pipeline": "night quarantine",
+    "schema": "schemas keys",
+    "explain": "explanations",
 }
+SECTIONS: Mapping[str, tuple[str, ...]] = {command: tuple(names.split()) for command, names in _SECTIONS.items()}
 """Command, or the group of commands it is of → the tables that it may show."""
 
 

@@ -12,7 +12,7 @@ Rules of a context:
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, get_args
 
 from msgspec import Struct
@@ -22,7 +22,6 @@ from rmqlb.cli import click
 from rmqlb.errors import DataError, RmqlbError, UsageError
 from rmqlb.model.configuration import (
     COLORS,
-    ActiveContext,
     ConfigFile,
     Context,
     Layer,
@@ -48,7 +47,7 @@ _TEXTS = ("color", "source-timeout", "deadline", "max-size", "proxy", "map-addre
 
 class ResolvedOptions(Struct, frozen=True):
     settings: Mapping[str, Setting]  # parameter → its setting, of parameters that have an environment variable
-    active_context: ActiveContext | None
+    active_context: Context | None  # the one whose source is read
     # why a context that was chosen on the command line or in the environment is not used; or None
     ignored_context_note: str | None
     config: ConfigFile
@@ -84,7 +83,11 @@ def resolve_options(
             check_value(key, setting.value, setting.origin)
     settings = {}
     for key, parameter in options.items():
-        layers = (given[key], _of_file(key, context, config), Setting(key, _default(line, parameter)))
+        layers = (
+            given[key],
+            _of_file(key, context, config),
+            Setting(key, None if given[key] else _value(line.params.get(str(parameter.name)))),
+        )
         settings[key] = next(setting for setting in layers if setting is not None and _is_for(formats, setting))
     if (found := settings.get("source")) is not None and found.value is not None:
         from rmqlb.sources.source_text import as_url
@@ -173,15 +176,15 @@ def _ignored_context_note(chosen: Setting | None, source: Setting | None) -> str
     return f"context {chosen.value} is not used: {source.origin} names the source"
 
 
-def _active_context(context: Context, given: Mapping[str, Setting | None]) -> ActiveContext:
+def _active_context(context: Context, given: Mapping[str, Setting | None]) -> Context:
     from rmqlb.sources.source_text import user_in
 
     own_user = context.text("user") or user_in(context.text("source") or "")
     own = {"user": own_user, "access-key": context.text("access-key")}
     accounts = [(setting.value, own[key]) for key in _ACCOUNTS if (setting := given.get(key)) is not None]
     is_other = any(name is not None and given_name != name for given_name, name in accounts)
-    secret = None if is_other else context.values.get("secret")
-    return ActiveContext(context.name, context.text("source") or "", secret)
+    values = {key: written for key, written in context.values.items() if key != "secret" or not is_other}
+    return replace(context, values=values)
 
 
 def _key(parameter: click.Parameter) -> str | None:
@@ -200,13 +203,6 @@ def _given(line: click.Context, key: str, parameter: click.Parameter) -> Setting
         case click.ParameterSource.ENVIRONMENT:
             return Setting(key, value, "environment", str(parameter.envvar))
     return None
-
-
-def _default(line: click.Context, parameter: click.Parameter) -> Value | None:
-    """The default itself, where the environment's value is not for this command."""
-    if line.get_parameter_source(str(parameter.name)) is click.ParameterSource.DEFAULT:
-        return _value(line.params.get(str(parameter.name)))
-    return _value(parameter.get_default(line))
 
 
 def _value(value: Any) -> Value | None:
@@ -248,66 +244,48 @@ def read_configuration() -> ConfigFile:
         return ConfigFile()
     from rmqlb.sources.user_files.config_file import read_user_file
 
-    found = read_user_file(path)
-    check_file(found)
-    return found
+    return read_user_file(path, check_value)
 
 
-def check_file(config: ConfigFile) -> None:
-    try:
-        for values in (config.values, *(context.values for context in config.contexts.values())):
-            for key, written in values.items():
-                check_value(key, written.value, written.origin)
-    except UsageError as error:
-        from rmqlb.sources.user_files.config_file import of_configuration
+def _check_secret(text: str, where: str) -> None:
+    kind, name = secret_place(text, where)
+    if kind == "file" and not (os.path.isabs(name) or name.startswith("~/")):
+        raise UsageError(f"{where}: the path of a secret's file must be absolute or begin with ~/")
 
-        raise of_configuration(error) from None
+
+_CHECKS: Mapping[str, Callable[[str, str], object]] = {
+    "context": check_context_name,
+    "color": lambda text, where: amounts.one_of(text, where, COLORS),
+    "source-timeout": amounts.seconds,
+    "deadline": amounts.seconds,
+    "max-size": amounts.byte_count,
+    "secret": _check_secret,
+}
+"""Key → the check of its text."""
 
 
 def check_value(key: str, value: Value, where: str) -> None:
     """The value of a key makes sense; `where` says for messages who has it: an option, or a place in a file."""
-    match key:
-        case "context":
-            check_context_name(str(value), where)
-        case "output" if format_of(str(value)) not in FORMATS:
+    if key in _CHECKS:
+        _CHECKS[key](str(value), where)
+    match key, value:
+        case "output", _ if format_of(str(value)) not in FORMATS:
             raise UsageError(f"{where}: unknown format {value}", hint=suggestion("formats", str(value), FORMATS))
-        case "color":
-            amounts.one_of(str(value), where, COLORS)
-        case "source-timeout" | "deadline":
-            amounts.seconds(str(value), where)
-        case "max-size":
-            amounts.byte_count(str(value), where)
-        case "source-retries" if not isinstance(value, int) or not 0 <= value <= MOST_RETRIES:
+        case "source-retries", _ if not isinstance(value, int) or not 0 <= value <= MOST_RETRIES:
             raise UsageError(f"{where} {value}: not a number from 0 to {MOST_RETRIES}")
-        case "secret":
-            _check_secret(str(value), where)
-        case "source":
+        case "source", _:
             from rmqlb.sources.source_text import check_source
 
             check_source(str(value), where)
-        case "proxy" | "map-address":
-            _check_addresses(key, value if isinstance(value, tuple) else (), where)
+        case "proxy", tuple(texts):
+            from rmqlb.sources.native.source import proxy_address
 
+            for text in texts:
+                proxy_address(text, where)
+        case "map-address", tuple(texts):
+            from rmqlb.sources.native.wire import parse_address_map
 
-def _check_secret(value: str, where: str) -> None:
-    place = secret_place(value, where)
-    if place.kind == "file" and not (os.path.isabs(place.name) or place.name.startswith("~/")):
-        raise UsageError(f"{where}: the path of a secret's file must be absolute or begin with ~/")
-
-
-def _check_addresses(key: str, texts: tuple[str, ...], where: str) -> None:
-    if key == "proxy":
-        from rmqlb.sources.native.source import proxy_address
-
-        for text in texts:
-            proxy_address(text, where)
-        return
-    from rmqlb.sources.native.wire import parse_address_map
-
-    try:
-        parse_address_map(texts)
-    except UsageError as error:
-        raise UsageError(f"{where}: {error.problem}", hint=error.hint) from None
+            parse_address_map(texts, f"{where}: ")
 
 
 def context_named(name: str, config: ConfigFile, where: str | None = None) -> Context:

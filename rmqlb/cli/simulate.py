@@ -14,6 +14,7 @@ from rmqlb.cli.common.show_or_watch import answer, show_verb
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.errors import UsageError
 from rmqlb.model import simulate_receive as model
+from rmqlb.model.limits import MOST_THREADS
 from rmqlb.model.simulate_receive import ReceiveScenario
 
 _CLIENTS: tuple[model.ReceiveClient, ...] = get_args(model.ReceiveClient)
@@ -27,12 +28,12 @@ class RebalanceOptions(PictureOptions, ChangeOptions, MemberOptions, GroupsOptio
         "--event 'VERB WHO@TIME'", "Event such as 'leave ID@30s', or @FILE; repeatable. FILE has one event per line."
     )
     trials: Text = _happens("N", "Number of simulations with varied clock phases. They give p50, p95 and max.")
-    duration: Text = setting("for")
+    duration: Text = setting("for=TIME")
     all_new: bool = setting("all-new")
     broadcasting: bool = setting("broadcasting")
-    change_at: str = setting("change-at")
-    consume_threads: int | None = setting("consume-threads")
-    trial: str = setting("trial")
+    change_at: str = setting("change-at=TIME", "30s")
+    consume_threads: int | None = setting("consume-threads=N", most=MOST_THREADS)
+    trial: str = setting("trial=K", "0")
     fail_on: Texts = written(
         "CONDITION", "Exit 3 if a condition holds: 'longest-gap-ms>5000'. With --trials, p95 decides; repeatable."
     )
@@ -90,9 +91,9 @@ class ReceiveOptions(SettingsOptions):
     broker: Texts = about(
         "NAME:QUEUES", "Broker and its readable queues; repeatable. Brokers replace the source's route."
     )
-    broker_version: str = setting("broker-version")
-    priority_factor: Text = setting("priority-factor")
-    priority_retry: str = setting("priority-retry")
+    broker_version: str = setting("broker-version=VERSION", "5.5.0")
+    priority_factor: Text = setting("priority-factor=0..100")
+    priority_retry: str = setting("priority-retry=0..100", "0")
     type: str = _group(
         "simple|push|pop",
         "Consumer type: gRPC simple, gRPC push, or pop. A SimpleConsumer or a PushConsumer uses a Proxy; pop is a "
@@ -110,7 +111,7 @@ class ReceiveOptions(SettingsOptions):
     batch: str = _group("N", "Maximum number of messages per receive.", "32")
     orderly: bool = _group.flag("Ordered consumption (FIFO).")
     consume_time: str = _group("TIME", "Processing time per message, until the ack.", "0s")
-    error_pause: str = setting("error-pause")
+    error_pause: str = setting("error-pause=TIME", "0s")
     round_trip: str = _group("TIME", "Round-trip time of a request.", "1ms")
     rate: Texts = _arrivals(
         "[BROKER[:QUEUE]=]R",
@@ -123,12 +124,12 @@ class ReceiveOptions(SettingsOptions):
         "Duration of the simulation. Later messages are not measured; default with failures: until 5 minutes after the "
         "last failure.",
     )
-    seed: int = setting("seed")
+    seed: int = setting("seed=N", 1)
     fail: Texts = _failing(
         "BROKER[@FROM-TO][:KIND]",
         "Failing broker or pattern; repeatable. KIND is refused (the default) or timeout.",
     )
-    nameserver_notices: Text = setting("nameserver-notices")
+    nameserver_notices: Text = setting("nameserver-notices=TIME|never")
     crash: Texts = _failing("N@TIME", "Crash consumer N (from 1) at TIME; repeatable.")
     target_wait: Text = _arrivals("TIME", "Find how many receives keep waits within TIME.")
     trials: Text = _arrivals("N", "Number of simulations with new random numbers.")
@@ -138,7 +139,7 @@ class ReceiveOptions(SettingsOptions):
 
     def scenario(self) -> ReceiveScenario:
         """All that needs no route (raises UsageError)."""
-        from rmqlb.verbs.amounts import count, duration_us, given, one_of, read_setting
+        from rmqlb.verbs.amounts import count, duration_us, given, one_of
 
         usual, client = ReceiveScenario(), one_of(self.type, "--type", _CLIENTS)
         simple_only = {"--loops ": self.loops, "--await ": self.await_, "--set error-pause=": self.error_pause}
@@ -149,9 +150,8 @@ class ReceiveOptions(SettingsOptions):
             problem = f"--invisible {self.invisible}: for a PushConsumer, the Proxy sets and renews the invisible time"
             raise UsageError(problem, hint=_SIMPLE)
         if self.nameserver_notices is not None and self.nameserver_notices.lower() != "never":
-            read_setting(
-                "nameserver-notices", duration_us, self.nameserver_notices, zero=True
-            )  # wrong without a failure too
+            # wrong without a failure too
+            duration_us(self.nameserver_notices, "--set nameserver-notices=", zero=True)
         return ReceiveScenario(
             client=client,
             consumers=count(self.consumers, "--consumers", most=model.MOST_RECEIVERS),
@@ -161,22 +161,16 @@ class ReceiveOptions(SettingsOptions):
             batch=count(self.batch, "--batch", most=model.MOST_BATCH),
             fifo=self.orderly,
             consume_us=duration_us(self.consume_time, "--consume-time", zero=True),
-            error_pause_us=read_setting("error-pause", duration_us, self.error_pause, zero=True),
+            error_pause_us=duration_us(self.error_pause, "--set error-pause=", zero=True),
             round_trip_us=duration_us(self.round_trip, "--round-trip", zero=True),
             messages=given(count, self.messages, "--messages", model.MOST_RECEIVED),
             duration_us=given(duration_us, self.for_, "--for"),
             crashes=self._crashes(),
             seed=self.seed,
             broker_version=self.broker_version,
-            priority_factor=self._percent("priority-factor", self.priority_factor),
-            priority_retry_percent=self._percent("priority-retry", self.priority_retry) or 0,
+            priority_factor=given(count, self.priority_factor, "--set priority-factor=", model.MOST_PERCENT, 0),
+            priority_retry_percent=count(self.priority_retry, "--set priority-retry=", model.MOST_PERCENT, 0),
         )
-
-    @staticmethod
-    def _percent(name: str, text: str | None) -> int | None:
-        from rmqlb.verbs.amounts import count, read_setting
-
-        return None if text is None else read_setting(name, count, text, model.MOST_PERCENT, 0)
 
     def _crashes(self) -> tuple[model.Crash, ...]:
         from rmqlb.verbs.amounts import count, duration_us

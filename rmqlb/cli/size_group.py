@@ -5,13 +5,14 @@ from rmqlb.cli.common.options import OutputOptions, RateOptions, SomeGroupsOnTop
 from rmqlb.cli.common.set_option import SettingsOptions, setting
 from rmqlb.cli.common.show_or_watch import answer
 from rmqlb.errors import UsageError
+from rmqlb.model.limits import MOST_THREADS
 from rmqlb.model.size_group import MOST_ID_TRIALS, MOST_QUEUES_PER_BROKER, MOST_SIZE, SizeLimits, SizeQuestion
 
 _limits, _sizes, _work = Panel("Limits"), Panel("Sizes"), Panel("Work")
 
 
 class SizeOptions(SettingsOptions, RateOptions, SomeGroupsOnTopics):
-    sdk: Text = setting("sdk")
+    sdk: Text = setting("sdk=[ID=]java|go|cpp")
     max_imbalance: Text = _limits(
         "X",
         "Limit for imbalance; 1 is perfectly even. Imbalance is the largest queue count of a consumer over the mean.",
@@ -40,11 +41,11 @@ class SizeOptions(SettingsOptions, RateOptions, SomeGroupsOnTopics):
         "consumers report, or as their queues show.",
     )
     consume_time: Text = _work("TIME", "Processing time per message; default: as reported.")
-    consume_threads: int | None = setting("consume-threads")
+    consume_threads: int | None = setting("consume-threads=N", most=MOST_THREADS)
     orderly: bool = setting("orderly")
-    id_sets: str = setting("id-sets")
-    id_share: str = setting("id-share")
-    seed: int = setting("seed")
+    id_sets: str = setting("id-sets=N", "100")
+    id_share: str = setting("id-share=SHARE", "100%")
+    seed: int = setting("seed=N", 1)
     fail_on: Texts = written("CONDITION", "Exit 3 if a condition holds: unsatisfied, 'consumers>10'; repeatable.")
 
     def arguments(self) -> dict[str, Any]:
@@ -61,7 +62,7 @@ class SizeOptions(SettingsOptions, RateOptions, SomeGroupsOnTopics):
         }
 
     def _question(self, sizes: tuple[int, int] | None) -> SizeQuestion:
-        from rmqlb.verbs.amounts import count, given, imbalance, read_setting, share, span
+        from rmqlb.verbs.amounts import count, given, imbalance, share, span
 
         if "=" in (self.sdk or ""):
             hint = "name one library for all: --set sdk=go"
@@ -95,11 +96,11 @@ class SizeOptions(SettingsOptions, RateOptions, SomeGroupsOnTopics):
                 survive=survive,
                 survive_host=self.survive_host,
                 survive_broker=self.survive_broker,
-                share=read_setting("id-share", share, self.id_share),
+                share=share(self.id_share, "--set id-share="),
             ),
             queues_per_broker=given(span, self.queues_per_broker, "--queues-per-broker", MOST_QUEUES_PER_BROKER),
             orderly=self.orderly,
-            trials=read_setting("id-sets", count, self.id_sets, most=MOST_ID_TRIALS),
+            trials=count(self.id_sets, "--set id-sets=", most=MOST_ID_TRIALS),
             seed=self.seed,
         )
 

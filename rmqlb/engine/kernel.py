@@ -46,17 +46,16 @@ def stream_named(name: str) -> int:
     return number
 
 
-def draw(key: int, counter: int) -> int:
-    return mix(key + (counter + 1) * GAMMA)
-
-
 class Draws:
     def __init__(self, key: int) -> None:
         self._state = key
 
-    def below(self, bound: int) -> int:
+    def bits(self) -> int:
         self._state += GAMMA
-        return (mix(self._state) * bound) >> 64
+        return mix(self._state)
+
+    def below(self, bound: int) -> int:
+        return (self.bits() * bound) >> 64
 
 
 Steps = Generator[int, None, None]
@@ -137,15 +136,12 @@ class Bell:
 
     def __init__(self) -> None:
         self._rung = self._waiting = False
-        self._sleeper: Process | None = None
-
-    def belongs_to(self, process: Process) -> None:
-        self._sleeper = process
+        self.sleeper: Process | None = None
 
     def ring(self) -> None:
-        if self._waiting and self._sleeper is not None:
+        if self._waiting and self.sleeper is not None:
             self._waiting = False
-            self._sleeper.sleep(0)
+            self.sleeper.sleep(0)
         else:
             self._rung = True
 

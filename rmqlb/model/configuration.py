@@ -14,7 +14,7 @@ from msgspec import Struct, field
 
 from rmqlb.errors import UsageError
 
-Value = str | int | bool | tuple[str, ...]
+Value = str | int | tuple[str, ...]
 Kind = Literal["text", "count", "amount", "path", "texts"]
 Layer = Literal["flag", "environment", "context", "user file", "default"]
 
@@ -72,35 +72,17 @@ class Setting(Struct, frozen=True):
     origin: str = ""  # the option, the variable or the place in a file, in words; empty for a default
 
 
-class ActiveContext(Struct, frozen=True):
-    """The context whose source is read."""
-
-    name: str
-    source: str
-    # where its secret is, or None when it has none or when the secret is of another account than the one that is used
-    secret: Written | None = None
-
-
-class SecretPlace(Struct, frozen=True):
-    # a file, whose first line is the secret; an environment variable; a keyring
-    kind: Literal["file", "env", "keyring"]
-    name: str
-
-    def __str__(self) -> str:
-        return f"{self.kind}:{self.name}"
-
-
-def secret_place(text: str, where: str) -> SecretPlace:
-    """`file:PATH`, `env:NAME` or `keyring:SERVICE/USER` (raises UsageError)."""
+def secret_place(text: str, where: str) -> tuple[str, str]:
+    """`file:PATH`, `env:NAME` or `keyring:SERVICE/USER`, in its two parts (raises UsageError)."""
     kind, _, name = text.partition(":")
     service, _, user = name.rpartition("/")
     match kind:
         case "file" if name:
-            return SecretPlace("file", name)
+            return kind, name
         case "env" if re.fullmatch(_VARIABLE, name):
-            return SecretPlace("env", name)
+            return kind, name
         case "keyring" if service and user:
-            return SecretPlace("keyring", name)
+            return kind, name
     raise UsageError(f"{where}: not a location of a secret", hint=f"write where the secret {PLACES}")
 
 

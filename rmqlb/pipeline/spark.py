@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import pickle
@@ -32,7 +33,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 from zipfile import ZipFile
 
-from msgspec import Struct, convert
+from msgspec import Struct
 
 import rmqlb
 import rmqlb.errors
@@ -41,10 +42,7 @@ from rmqlb.errors import EndpointError, RmqlbError, UsageError
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_OURS = re.compile(
-    r"^(?:.*: )?rmqlb\.errors\.(?P<name>\w+): (?P<message>.+)$(?:\ncode: (?P<code>[\w-]+)$)?(?:\nhint: (?P<hint>.+)$)?",
-    re.MULTILINE,
-)  # the end of a traceback, with the notes of `spark.in_workers`
+_OURS = re.compile(r"^rmqlb: (\[.+\])$", re.MULTILINE)  # the note of `in_workers` at the end of a traceback
 _JAVA_NAME = r"(?:[a-z_][\w$]*\.)+[A-Z][\w$]*"
 _STATEMENT = re.compile(rf"^(?:Caused by: )?(?:{_JAVA_NAME}(?:: |$))+")
 _RAISED = re.compile(r"^(?:[a-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Exit|Interrupt)\b.*$", re.MULTILINE)
@@ -108,36 +106,29 @@ def _end_of(log_file: str | None) -> str:
 
 
 def _ours(text: str) -> RmqlbError | None:
-    found = [*_OURS.finditer(text)]
-    kind = getattr(rmqlb.errors, found[-1]["name"], None) if found else None
-    if not isinstance(kind, type) or not issubclass(kind, RmqlbError):
+    found = _OURS.findall(text)
+    if not found:
         return None
-    hint = found[-1]["hint"]
-    return kind(found[-1]["message"].strip(), hint=hint and hint.strip(), code=found[-1]["code"])
+    name, message, hint, code = json.loads(found[-1])
+    kind: type[RmqlbError] = getattr(rmqlb.errors, name, RmqlbError)
+    return kind(message, hint=hint, code=code)
 
 
 def _known(text: str, where: str) -> RmqlbError | None:
     for each in _signs():
-        if found := re.search(each.sign, text):
+        if found := re.search(each["sign"], text):
             groups = [group or "no reason given" for group in found.groups()]
-            kind: type[RmqlbError] = getattr(rmqlb.errors, each.error)
-            return kind(each.message.format(*groups), hint=f"{each.hint}; {where}")
+            kind: type[RmqlbError] = getattr(rmqlb.errors, each.get("error", "RmqlbError"))
+            return kind(each["message"].format(*groups), hint=f"{each['hint']}; {where}")
     return None
 
 
-class _Sign(Struct, frozen=True):
-    """A pattern in Spark's text, and the message for it."""
-
-    sign: str
-    message: str
-    hint: str
-    error: str = "RmqlbError"
-
-
 @cache
-def _signs() -> list[_Sign]:
+def _signs() -> list[dict[str, str]]:
+    """Patterns in Spark's text, each with a message, a hint and perhaps the class of the error."""
     text = files(__package__).joinpath("spark_errors.toml").read_text("utf-8")
-    return convert(tomllib.loads(text)["known"], list[_Sign])
+    found: list[dict[str, str]] = tomllib.loads(text)["known"]
+    return found
 
 
 def _cause(text: str) -> str:
@@ -592,9 +583,30 @@ def _send_package(spark: SparkSession, folder: str) -> None:
 def in_workers(
     frame: DataFrame, step: Callable[[Batches], Batches], schema: str, tell: Callable[[int], None] | None = None
 ) -> DataFrame:
-    """`mapInArrow`, but errors of rmqlb keep their code and hint; `tell` gets the number of rows of finished tasks."""
+    """`mapInArrow`, but errors of rmqlb stay errors of rmqlb; `tell` gets the number of rows of finished tasks.
+
+    Spark returns only the text of a traceback, so errors have a note with all parts. The step is unpickled where they
+    are caught, because that runs a user's file, which may raise too.
+    """
+    from pyspark import cloudpickle
+
     counter = None if tell is None else accumulator(frame.sparkSession, 0, tell)
-    return frame.mapInArrow(_Noting(step, counter), schema)
+    pickled: bytes = cloudpickle.dumps(step)  # type: ignore[no-untyped-call]
+
+    def counted(batches: Batches) -> Batches:
+        for batch in batches:
+            yield batch
+            if counter is not None:
+                counter.add(batch.num_rows)
+
+    def noted(batches: Batches) -> Batches:
+        try:
+            yield from pickle.loads(pickled)(counted(batches))  # noqa: S301 - pickled above
+        except RmqlbError as error:
+            error.add_note(f"rmqlb: {json.dumps([type(error).__name__, error.message, error.hint, error.code])}")
+            raise
+
+    return frame.mapInArrow(noted, schema)
 
 
 def accumulator(spark: SparkSession, empty: Any, tell: Callable[[Any], None] | None = None) -> Any:
@@ -617,32 +629,3 @@ def accumulator(spark: SparkSession, empty: Any, tell: Callable[[Any], None] | N
             return Sum, ()
 
     return spark.sparkContext.accumulator(empty, Sum(tell))
-
-
-class _Noting:
-    """A step whose errors carry code and hint as notes, because Spark returns only the text of the traceback.
-
-    The step is unpickled in `__call__`, because that runs a user's file, which may raise too.
-    """
-
-    def __init__(self, step: Callable[[Batches], Batches], counter: Any) -> None:
-        from pyspark import cloudpickle
-
-        self._counter = counter
-
-        self._pickled: bytes = cloudpickle.dumps(step)  # type: ignore[no-untyped-call]
-
-    def __call__(self, batches: Batches) -> Batches:
-        try:
-            yield from pickle.loads(self._pickled)(self._counted(batches))  # noqa: S301 - pickled above
-        except RmqlbError as error:
-            error.add_note(f"code: {error.code}")
-            if error.hint is not None:
-                error.add_note(f"hint: {error.hint}")
-            raise
-
-    def _counted(self, batches: Batches) -> Batches:
-        for batch in batches:
-            yield batch
-            if self._counter is not None:
-                self._counter.add(batch.num_rows)

@@ -8,11 +8,10 @@ import stat
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from functools import cache
 from typing import IO
 
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-_LEFTOVER = re.compile(r"\.(?P<name>.+)\.[0-9a-f]+\.part")
+_LEFTOVER = re.compile(r"[0-9a-f]+\.part")
 _ABANDONED_S = 3600.0  # without a change; its writer, which adds within seconds, was killed
 
 
@@ -32,10 +31,7 @@ def new_file(path: str, *, mode: int | None = None) -> Iterator[IO[bytes]]:
     """
     kept = _mode(path) if mode is None else mode
     folder, name = os.path.split(path)
-    for leftover, of in _leftovers(folder):
-        if of == name:
-            with suppress(OSError):
-                os.unlink(leftover)
+    _remove_leftovers(folder, name)
     # A process ID would not be unique: in a container every run has the same one.
     partial = os.path.join(folder, f".{name}.{os.urandom(8).hex()}.part")
     descriptor = os.open(partial, _NEW_FILE, 0o666 if kept is None else kept & 0o600)
@@ -62,16 +58,13 @@ def make_private_folder(path: str) -> None:
         os.mkdir(path, 0o700)
 
 
-@cache
-def _leftovers(folder: str) -> tuple[tuple[str, str], ...]:
-    """Files of killed writers and the names that they were for; cached for a run."""
-    latest, found = time.time() - _ABANDONED_S, []
+def _remove_leftovers(folder: str, name: str) -> None:
+    latest = time.time() - _ABANDONED_S
     with suppress(OSError, ValueError), os.scandir(folder or ".") as entries:  # the writer reports why it is unusable
         for entry in entries:
-            match = _LEFTOVER.fullmatch(entry.name)
-            if match and entry.is_file(follow_symlinks=False) and entry.stat(follow_symlinks=False).st_mtime < latest:
-                found.append((entry.path, match["name"]))
-    return tuple(found)
+            ours = entry.name.startswith(f".{name}.") and _LEFTOVER.fullmatch(entry.name, len(name) + 2)
+            if ours and entry.is_file(follow_symlinks=False) and entry.stat(follow_symlinks=False).st_mtime < latest:
+                os.unlink(entry.path)
 
 
 def _mode(path: str) -> int | None:

@@ -11,7 +11,7 @@ import math
 import re
 import ssl
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -347,27 +347,18 @@ class _BoundedStream(httpcore.NetworkStream):
     def close(self) -> None:
         self._stream.close()
 
-    def start_tls(
-        self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
-    ) -> httpcore.NetworkStream:
-        left = _within(timeout, httpcore.ConnectTimeout)
-        return _BoundedStream(self._stream.start_tls(ssl_context, server_hostname, left))
+    def start_tls(self, *given: Any, **more: Any) -> httpcore.NetworkStream:
+        more["timeout"] = _within(more.get("timeout"), httpcore.ConnectTimeout)
+        return _BoundedStream(self._stream.start_tls(*given, **more))
 
     def get_extra_info(self, info: str) -> Any:
         return self._stream.get_extra_info(info)
 
 
 class _BoundedBackend(httpcore.SyncBackend):
-    def connect_tcp(
-        self,
-        host: str,
-        port: int,
-        timeout: float | None = None,
-        local_address: str | None = None,
-        socket_options: Iterable[Any] | None = None,
-    ) -> httpcore.NetworkStream:
-        left = _within(timeout, httpcore.ConnectTimeout)
-        return _BoundedStream(super().connect_tcp(host, port, left, local_address, socket_options))
+    def connect_tcp(self, *given: Any, **more: Any) -> httpcore.NetworkStream:
+        more["timeout"] = _within(more.get("timeout"), httpcore.ConnectTimeout)
+        return _BoundedStream(super().connect_tcp(*given, **more))
 
 
 class _BoundedTransport(httpx.HTTPTransport):

@@ -364,7 +364,7 @@ class Pieces:
             consume_from_where=first.consume_from_where if first else None,
             views=views,
             topics=tuple(sorted(topics)) or None,
-            queues=docs.with_owners(queues, held, ids, docs.popped_topics(reports)),
+            queues=docs.with_owners(queues, held, ids, reports),
             reports=reports,
         )
 

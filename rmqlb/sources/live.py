@@ -331,7 +331,7 @@ class LiveSource:
         if self._wanted.evidence and via.keys() <= held.keys():
             states = dict.fromkeys(self._readable(group.reports), QueueState()) | states
         members = frozenset(client_id for client_id in group.client_ids or () if not is_grpc(client_id))
-        owned = docs.with_owners(states, held, members, docs.popped_topics(group.reports))
+        owned = docs.with_owners(states, held, members, group.reports)
         reads = self._reads_in_time
         if reads is None:
             return replace(group, queues=owned)

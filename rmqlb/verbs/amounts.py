@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from rmqlb.errors import UsageError
+from rmqlb.errors import UsageError, typed
 from rmqlb.model.limits import DAY_US, LONGEST_US, MOST_MESSAGES, MOST_RATE, UNITS_US, time_us
 from rmqlb.model.snapshot import close_names
 
@@ -19,10 +19,14 @@ _MOST_BYTES = 1 << 40
 _LARGEST_IMBALANCE = 1000
 
 
+def _wrong(option: str, text: str, problem: str, hint: str | None = None) -> UsageError:
+    return UsageError(f"{typed(option, text)}: {problem}", hint=hint)
+
+
 def _match(pattern: str, text: str, option: str, what: str, hint: str) -> re.Match[str]:
     match = re.fullmatch(pattern, text.strip())
     if match is None:
-        raise UsageError(f"{option} {text}: {what}", hint=hint)
+        raise _wrong(option, text, what, hint)
     return match
 
 
@@ -36,15 +40,15 @@ def duration_us(text: str, option: str, *, zero: bool = False) -> int:
     given = text.strip().lower()
     if re.fullmatch(r"[0-9]+(?:\.[0-9]+)?", given):
         if float(given):
-            raise UsageError(f"{option} {text}: which unit? {_with_units(given)}")
+            raise _wrong(option, text, f"which unit? {_with_units(given)}")
         given = "0s"
     value = time_us(given)
     if value is None:
-        raise UsageError(f"{option} {text}: not a time", hint="write 45s, 1m30s, 800ms or 250us")
+        raise _wrong(option, text, "not a time", "write 45s, 1m30s, 800ms or 250us")
     if value > LONGEST_US:
-        raise UsageError(f"{option} {text}: longer than a year")
+        raise _wrong(option, text, "longer than a year")
     if value == 0 and not zero:
-        raise UsageError(f"{option} {text}: must be longer than 0")
+        raise _wrong(option, text, "must be longer than 0")
     return value
 
 
@@ -58,7 +62,7 @@ def seconds(text: str, option: str) -> float:
     """A time of a day at the most, in seconds."""
     us = duration_us(text, option)
     if us > DAY_US:
-        raise UsageError(f"{option} {text}: longer than a day")
+        raise _wrong(option, text, "longer than a day")
     return us / UNITS_US["s"]
 
 
@@ -66,14 +70,14 @@ def spacing(since: object, option: str = "--earlier") -> float | None:
     """The time between two samples, where the option has one instead of a file."""
     if not isinstance(since, str) or time_us(since) is None or os.path.exists(since):
         return None
-    return read_setting("earlier", seconds, since) if option.endswith("=") else seconds(since, option)
+    return seconds(since, option)
 
 
 def whole_ms(text: str, option: str) -> int:
     """A time in milliseconds, as the client's settings have it; 0 is one."""
     us = duration_us(text, option, zero=True)
     if us % 1000:
-        raise UsageError(f"{option} {text}: the client uses whole milliseconds")
+        raise _wrong(option, text, "the client uses whole milliseconds")
     return us // 1000
 
 
@@ -88,7 +92,7 @@ def milliseconds(text: str, option: str) -> tuple[int, ...]:
     _match(numbers, text, option, "not milliseconds separated by commas", "write 50,100,550,1800")
     values = tuple(map(int, text.split(",")))
     if list(values) != sorted(values):
-        raise UsageError(f"{option} {text}: the numbers must increase")
+        raise _wrong(option, text, "the numbers must increase")
     return values
 
 
@@ -99,7 +103,7 @@ def count(text: str, option: str, most: int = MOST_MESSAGES, least: int = 1) -> 
     value = int(match[1]) * 10 ** int(match[2] or 0) * factor[match[3] or ""] if match else -1
     if not least <= value <= most:
         hint = "write 1000 or 1k, without a comma" if "," in text else None
-        raise UsageError(f"{option} {text}: not a number from {least} to {most:,}", hint=hint)
+        raise _wrong(option, text, f"not a number from {least} to {most:,}", hint)
     return value
 
 
@@ -111,7 +115,7 @@ def rate(text: str, option: str) -> "Fraction":
     per = {"s": 1, "m": 60, "h": 3600}
     value = Fraction(match[1]) * (1000 if match[2] else 1) / per[match[3] or "s"] if match else Fraction(0)
     if not 0 < value <= MOST_RATE:
-        raise UsageError(f"{option} {text}: not a rate", hint="write 100, 2.5/s or 30/m; at most 10000000 per second")
+        raise _wrong(option, text, "not a rate", "write 100, 2.5/s or 30/m; at most 10000000 per second")
     return value
 
 
@@ -129,7 +133,7 @@ def _fraction(text: str, option: str, problem: str, hint: str, *, is_part: bool 
     match = re.fullmatch(r"(\d{1,3}(?:\.\d{1,40})?)(%?)", text.strip())
     value = float(match[1]) / (100 if match[2] else 1) if match else 0.0
     if not 0 < value <= 1 or (is_part and value == 1):
-        raise UsageError(f"{option} {text}: {problem}", hint=hint)
+        raise _wrong(option, text, problem, hint)
     return value
 
 
@@ -140,7 +144,7 @@ def imbalance(text: str, option: str) -> float:
     if not 1 <= value <= _LARGEST_IMBALANCE:
         low = "the smallest possible value is 1 (perfectly even)"
         why = low if value < 1 else f"not a number from 1 to {_LARGEST_IMBALANCE}"
-        raise UsageError(f"{option} {text}: {why}", hint="write 1.1")
+        raise _wrong(option, text, why, "write 1.1")
     return value
 
 
@@ -149,11 +153,11 @@ def span(text: str, option: str, most: int) -> tuple[int, int]:
     match = _match(r"(\d{1,9})(?:\.\.(\d{1,9}))?", text, option, "not a range", "write 2..40, or one number")
     first, last = int(match[1]), int(match[2] or match[1])
     if not first or not last:
-        raise UsageError(f"{option} {text}: the smallest is 1", hint="write 1..40")
+        raise _wrong(option, text, "the smallest is 1", "write 1..40")
     if max(first, last) > most:
-        raise UsageError(f"{option} {text}: more than {most}")
+        raise _wrong(option, text, f"more than {most}")
     if first > last:
-        raise UsageError(f"{option} {text}: {first} is more than {last}", hint=f"write {last}..{first}")
+        raise _wrong(option, text, f"{first} is more than {last}", f"write {last}..{first}")
     return first, last
 
 
@@ -162,7 +166,7 @@ def byte_count(text: str, option: str) -> int:
     match = _match(r"(?i)(\d+(?:\.\d+)?)\s*([kmg]?)i?b?", text, option, "not a size", "write 500KB, 64MB or 1GB")
     value = float(match[1]) * 1024 ** " kmg".index(match[2].lower() or " ")
     if value > _MOST_BYTES:
-        raise UsageError(f"{option} {text}: more than 1 TB")
+        raise _wrong(option, text, "more than 1 TB")
     return int(value)
 
 
@@ -170,7 +174,7 @@ def day(text: str, option: str) -> date:
     try:
         return date.fromisoformat(_match(r"(?a)\d{4}-\d{2}-\d{2}", text, option, "not a date", "write YYYY-MM-DD")[0])
     except ValueError:
-        raise UsageError(f"{option} {text}: not a date", hint="write YYYY-MM-DD") from None
+        raise _wrong(option, text, "not a date", "write YYYY-MM-DD") from None
 
 
 def moment_ms(text: str, option: str) -> int:
@@ -178,12 +182,11 @@ def moment_ms(text: str, option: str) -> int:
     try:
         found = datetime.fromisoformat(text)
         if found.tzinfo is None:
-            raise UsageError(
-                f"{option} {text}: in which time zone?", hint="append Z for UTC, or an offset such as +02:00"
-            )
+            hint = "append Z for UTC, or an offset such as +02:00"
+            raise _wrong(option, text, "in which time zone?", hint)
         return (found - datetime.fromtimestamp(0, UTC)) // timedelta(milliseconds=1)
     except ValueError:
-        raise UsageError(f"{option} {text}: not a point in time", hint="write 2026-11-01T12:00:00Z") from None
+        raise _wrong(option, text, "not a point in time", "write 2026-11-01T12:00:00Z") from None
 
 
 def one_of(text: str, option: str, choices: Sequence[Choice]) -> Choice:
@@ -191,28 +194,11 @@ def one_of(text: str, option: str, choices: Sequence[Choice]) -> Choice:
     found = next((choice for choice in choices if choice.lower() == text.lower()), None)
     if found is None:
         hint = close_names(text.upper() if choices[0].isupper() else text.lower(), choices)
-        raise UsageError(f"{option} {text}: write {', '.join(choices[:-1])} or {choices[-1]}", hint=hint)
+        raise _wrong(option, text, f"write {', '.join(choices[:-1])} or {choices[-1]}", hint)
     return found
 
 
 def on_or_off(text: str, option: str) -> bool:
     if text.lower() not in {"on", "true", "yes", "off", "false", "no"}:
-        raise UsageError(f"{option} {text}: write on or off")
+        raise _wrong(option, text, "write on or off")
     return text.lower() in {"on", "true", "yes"}
-
-
-class _Text(str):
-    """A value that messages show behind the name of its setting."""
-
-    __slots__ = ("name",)
-    name: str
-
-    def __format__(self, spec: str) -> str:
-        return format(f"{self.name}={self!s}", spec)
-
-
-def read_setting(name: str, read: Callable[..., Value], text: str, *rest: Any, **more: Any) -> Value:
-    """Read a value; errors name the setting as it is typed (raises UsageError)."""
-    named = _Text(text)
-    named.name = name
-    return read(named, "--set", *rest, **more)

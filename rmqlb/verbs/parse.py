@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, 
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Literal, TypeVar
 
-from rmqlb.errors import DataError, UsageError
+from rmqlb.errors import DataError, UsageError, typed
 from rmqlb.model.group import is_system_group, is_system_topic
 from rmqlb.model.result import Finding
 from rmqlb.model.snapshot import is_pattern, suggestion
@@ -158,14 +158,14 @@ def by_consumer(
     usual: Value | None = None
     by_id: dict[str, Value] = {}
     for text in texts:
-        typed = f"{option}{'' if option.endswith('=') else ' '}{text}"
         client_id, equals, value = text.rpartition("=")
         if client_id in by_id or (not equals and usual is not None):
-            raise UsageError(f"{typed}: it is given twice", code="given-twice")
+            raise UsageError(f"{typed(option, text)}: it is given twice", code="given-twice")
         try:
             found = read(value.lower())
         except UsageError as error:
-            raise UsageError(error.problem, prefix=f"{typed}: ", hint=error.hint, code=error.code) from None
+            prefix = f"{typed(option, text)}: "
+            raise UsageError(error.problem, prefix=prefix, hint=error.hint, code=error.code) from None
         if equals:
             by_id[client_id] = found
         else:
@@ -190,8 +190,7 @@ def require_members(said: Iterable[str], client_ids: Collection[str], option: st
     for client_id in said:
         if client_id not in client_ids:
             hint = suggestion("consumers", client_id, client_ids)
-            typed = f"{option}{'' if option.endswith('=') else ' '}{client_id}"
-            raise DataError(f"{typed}=…: it is never in the group", hint=hint, code="not-in-group")
+            raise DataError(f"{typed(option, client_id)}=…: it is never in the group", hint=hint, code="not-in-group")
 
 
 def in_vain_of(

@@ -14,7 +14,7 @@ from rmqlb.errors import UsageError
 from rmqlb.model.group_scenario import GroupScenario
 from rmqlb.model.plan import PlanOfGroups, RebalancePlan, plans_of_groups
 from rmqlb.model.result import Finding, Meta, Progress, counted, info, no_progress, with_meta
-from rmqlb.verbs.amounts import duration_us, read_setting
+from rmqlb.verbs.amounts import duration_us
 from rmqlb.verbs.changes import ChangeOptions, changes_of, split_changes
 from rmqlb.verbs.parse import conditions, texts_of
 from rmqlb.verbs.rates import RateOptions, asked_rates, evidence_of
@@ -50,7 +50,7 @@ def plan_rebalance(
     of_changes, of_groups = split_changes(options)
     changes, rates = changes_of(of_changes, strategies), asked_rates(options, "--set earlier=")
     of_selection: Any = {name: value for name, value in of_groups.items() if name in GroupOptions.__annotations__}
-    consume_us = read_setting("consume-time", duration_us, options.get("consume_time", "0s"), zero=True)
+    consume_us = duration_us(options.get("consume_time", "0s"), "--set consume-time=", zero=True)
     names, has_all = strategies.compared(strategy)
     before = None if next(iter(texts_of(strategy)), ALL).lower() == ALL else names[0]
     compared = names if has_all or len(names) > 1 else []

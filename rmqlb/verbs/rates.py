@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from rmqlb.engine.group import Given, Group, known
 from rmqlb.engine.rates import observed_rates, spread_evenly
-from rmqlb.errors import DataError, UsageError
+from rmqlb.errors import DataError, UsageError, typed
 from rmqlb.model.group import RETRY_PREFIX
 from rmqlb.model.group_scenario import Event
 from rmqlb.model.message_queue import MessageQueue
@@ -105,7 +105,7 @@ def asked_rates(options: RateOptions, option: str = "--earlier") -> Rates:
     since = options.get("rates_since")
     spacing_s = spacing(since, option)
     before = earlier(since, option) if spacing_s is None else None
-    return Rates(texts_of(options.get("rates")), before, spacing_s, option if option.endswith("=") else f"{option} ")
+    return Rates(texts_of(options.get("rates")), before, spacing_s, typed(option, ""))
 
 
 def typed_rates(texts: Sequence[str], topics: Sequence[str]) -> Mapping[str, float]:

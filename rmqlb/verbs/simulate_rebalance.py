@@ -17,7 +17,7 @@ from rmqlb.model.simulate_rebalance import RebalanceResult
 from rmqlb.model.simulate_rebalance_of_groups import RebalanceResults, SimulationsSummary
 from rmqlb.model.simulate_send import SendReport, SendResult, printed_part
 from rmqlb.model.snapshot import Everything
-from rmqlb.verbs.amounts import count, read_setting
+from rmqlb.verbs.amounts import count
 from rmqlb.verbs.changes import ChangeOptions, split_changes
 from rmqlb.verbs.parse import conditions
 from rmqlb.verbs.rates import typed_rates
@@ -56,7 +56,7 @@ def simulate_rebalance(
     happen. Several groups, or a pattern, give a RebalanceResults.
     """
     number = None if trials is None else count(str(trials), "--trials", most=MOST_GROUP_TRIALS, least=2)
-    shown = read_setting("trial", count, str(trial), most=MOST_GROUP_TRIALS, least=0)
+    shown = count(str(trial), "--set trial=", most=MOST_GROUP_TRIALS, least=0)
     if number is not None and shown >= number:
         raise UsageError(f"--set trial={trial}: the trials are numbered 0 to {number - 1}")
     wanted_conditions = conditions(fail_on, GROUP_FIGURES)

@@ -28,7 +28,7 @@ from rmqlb.model.group_scenario import (
 from rmqlb.model.result import Finding, RateSource
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.snapshot import ClusterSnapshot, suggestion
-from rmqlb.verbs.amounts import duration_us, one_of, read_setting
+from rmqlb.verbs.amounts import duration_us, one_of
 from rmqlb.verbs.changes import ChangeOptions, changes_of, events_of, has_placeholders
 from rmqlb.verbs.parse import by_consumer, require_members, texts_of
 from rmqlb.verbs.rates import RateOptions, asked_rates, evidence_of
@@ -108,10 +108,10 @@ class Simulation:
             orderly=options.get("orderly", False),
             broadcasting=broadcasting,
             timers=timers(texts_of(options.get("timers"))),
-            latency_us=read_setting("round-trip", duration_us, options.get("round_trip", "1ms"), zero=True),
-            consume_us=read_setting("consume-time", duration_us, options.get("consume_time", "0s"), zero=True),
+            latency_us=duration_us(options.get("round_trip", "1ms"), "--set round-trip=", zero=True),
+            consume_us=duration_us(options.get("consume_time", "0s"), "--set consume-time=", zero=True),
             consume_from=_consume_from(options.get("consume_from"), CONSUME_FROM_LAST_OFFSET),
-            until_us=None if duration is None else read_setting("for", duration_us, duration),
+            until_us=None if duration is None else duration_us(duration, "--set for="),
             all_new=all_new,
             seed=options.get("seed", 1),
         )
@@ -120,7 +120,7 @@ class Simulation:
 
     @property
     def change_us(self) -> int:
-        return read_setting("change-at", duration_us, self.change_at, zero=True)
+        return duration_us(self.change_at, "--set change-at=", zero=True)
 
     def of(
         self, name: str | None, snapshot: ClusterSnapshot, source: Reader, elsewhere: Sequence[TopicRouteData] = ()
@@ -197,7 +197,7 @@ def _members(group: Group, *, broadcasting: bool) -> tuple[Members, list[Finding
 def _consume_from(typed: str | None, observed: str) -> str:
     if typed is None:
         return observed
-    return _CONSUME_FROM[read_setting("consume-from", one_of, typed, tuple(_CONSUME_FROM))]
+    return _CONSUME_FROM[one_of(typed, "--set consume-from=", tuple(_CONSUME_FROM))]
 
 
 def timers(texts: Sequence[str]) -> Timers:
@@ -212,7 +212,7 @@ def timers(texts: Sequence[str]) -> Timers:
             raise UsageError(f"--set {text}: how long?", hint=f"write {name}=5s")
         if TIMER_NAMES[name] in given:
             raise UsageError(f"--set {text}: {name} is given twice", code="given-twice")
-        time_us = read_setting(name, duration_us, value, zero=name in _MAY_BE_ZERO)
+        time_us = duration_us(value, f"--set {name}=", zero=name in _MAY_BE_ZERO)
         if time_us % 1000:
             raise UsageError(f"--set {text}: clients and brokers use whole milliseconds")
         given[TIMER_NAMES[name]] = time_us

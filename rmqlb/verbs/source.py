@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 import msgspec
 from msgspec import Struct
 
-from rmqlb.errors import DataError, UsageError
+from rmqlb.errors import DataError, UsageError, typed
 from rmqlb.model.group import ConsumerGroup, States
 from rmqlb.model.result import Finding, Progress, Snapshot, counted, no_progress
 from rmqlb.model.route import MASTER_ID, TopicRouteData
@@ -123,7 +123,7 @@ def earlier(source: AnySource | Earlier | None, option: str = "--earlier") -> Ea
     if isinstance(source, str | os.PathLike):
         from rmqlb.sources.source_text import shown_source
 
-        option = f"{option}{'' if option.endswith('=') else ' '}{shown_source(os.fspath(source))}"
+        option = typed(option, shown_source(os.fspath(source)))
         if "://" in os.fspath(source):
             raise UsageError(f"{option}: an earlier snapshot is a file", hint="write one with fetch-routes --to FILE")
     return Earlier(reader(source), option)

@@ -12,9 +12,10 @@ from msgspec.structs import replace
 from rmqlb.engine.allocate import full_name, names_inside
 from rmqlb.engine.allocate.rules import JAVA_CLASSES, NAMES, PINNED, WITHOUT_SETTINGS, WRAPPERS
 from rmqlb.engine.allocate.strategy import DEFAULT_VIRTUAL_NODES, Settings, with_function
-from rmqlb.errors import UsageError
+from rmqlb.errors import UsageError, typed
 from rmqlb.model.limits import MOST_VIRTUAL_NODES
 from rmqlb.model.snapshot import suggestion
+from rmqlb.verbs.amounts import count
 from rmqlb.verbs.parse import must_differ, texts_of
 
 if TYPE_CHECKING:
@@ -54,8 +55,9 @@ class Strategies:
         self.named: list[str] = []
         self._given = _by_key(texts_of(options or ()))
         given = self._given
+        (nodes,) = given.get("virtual-nodes", (str(DEFAULT_VIRTUAL_NODES),))
         self.settings = Settings(
-            virtual_nodes=_virtual_nodes(*given.get("virtual-nodes", (str(DEFAULT_VIRTUAL_NODES),))),
+            virtual_nodes=count(nodes, f"{OPTION} virtual-nodes=", MOST_VIRTUAL_NODES, 0),
             consumer_idcs=frozenset(given["idc"]) if "idc" in given else None,
             broker_zones=zones(given.get("broker-zone", ()), "broker-zone"),
             client_zones=zones(given.get("client-zone", ()), "client-zone"),
@@ -167,8 +169,8 @@ def from_file(text: str, option: str, kind: "Kind") -> "FromFile":
 
     match = re.fullmatch(_FILE, text)
     if match is None or not match["name"]:
-        typed = option if option.endswith("=") else f"{option} "
-        raise UsageError(f"{text}: which function?", prefix=typed, hint=f"write {typed}FILE.py:NAME")
+        hint = f"write {typed(option, 'FILE.py:NAME')}"
+        raise UsageError(f"{text}: which function?", prefix=typed(option, ""), hint=hint)
     source = read_text(match["path"], option, _LONGEST_FILE, "the limit is 1 MB")
     return FromFile(source, match["path"], match["name"], kind)
 
@@ -187,12 +189,6 @@ def _by_key(texts: Sequence[str]) -> dict[str, list[str]]:
             hint = "pass it once"
             raise UsageError(f"{OPTION} {key} takes one value, but got {both}", hint=hint, code="given-twice")
     return given
-
-
-def _virtual_nodes(text: str) -> int:
-    if not text.isdecimal() or not text.isascii() or len(text) > 9 or int(text) > MOST_VIRTUAL_NODES:
-        raise UsageError(f"{OPTION} virtual-nodes={text}: not a whole number from 0 to {MOST_VIRTUAL_NODES}")
-    return int(text)
 
 
 def _pins(texts: Sequence[str]) -> dict[str, frozenset[str]]:

@@ -1,6 +1,6 @@
 """The columns of tables: how cells are read and drawn, and how items become rows."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import groupby
 from operator import attrgetter, itemgetter
@@ -54,11 +54,10 @@ class PaintedText(str):
         return made
 
 
-def painted(column: "Column", cell: Cell, text: str) -> Iterator[tuple[str, str]]:
+def painted(cell: Cell, text: str) -> Iterator[tuple[str, str]]:
     """The cell's text in parts, each with its style; nothing for a text without styles of its own."""
-    if column.styles or isinstance(cell, PaintedText):
-        styles = cell.styles if isinstance(cell, PaintedText) else [column.styles.get(each, "") for each in text]
-        for style, run in groupby(zip(text, styles, strict=True), key=itemgetter(1)):
+    if isinstance(cell, PaintedText):
+        for style, run in groupby(zip(text, cell.styles, strict=True), key=itemgetter(1)):
             yield "".join(character for character, _ in run), style
 
 
@@ -70,7 +69,6 @@ class Column(Struct, frozen=True):
     shown: bool = True  # False hides it from people; CSV always has all columns
     spare: bool = False  # hidden from people when each cell is unknown, 0 or empty
     fold: int = 0  # a table that is too wide omits the column, the largest number first; 0 always stays
-    styles: Mapping[str, str] = {}  # a character of its texts → the style on a terminal
     of: Callable[[Any], Cell] | None = None  # item → cell (`rows_of`); None is the item's attribute of the key's name
 
 

@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from rmqlb.model.configuration import ENDPOINT, ConfigFile, Context, Layer, Setting, Value
 from rmqlb.model.result import counted
-from rmqlb.views.columns import Cell, columns_from
+from rmqlb.views.columns import columns_from
 from rmqlb.views.report import Report, Section, section_of
 
 
@@ -73,7 +73,7 @@ def contexts_report(path: str, config: ConfigFile, active: str | None, done: str
 
 def context_report(context: Context, active: str | None) -> Report:
     written = {key.name: context.values[key.name] for key in ENDPOINT if key.name in context.values}
-    rows = tuple((name, _cell(each.value), each.line) for name, each in written.items())
+    rows = tuple((name, each.value, each.line) for name, each in written.items())
     is_active = ", active here" if context.name == active else ""
     fact = f"context {context.name}{is_active}: {context.text('source') or 'no source'}"
     facts = (fact, f"  {context.path}, line {context.line}")
@@ -93,22 +93,13 @@ def config_report(settings: Sequence[Setting], config: ConfigFile) -> Report:
 
 
 def _entry(context: Context, active: str | None) -> ContextEntry:
-    fields: dict[str, Any] = {}
-    for key in ENDPOINT:
-        written = context.values.get(key.name)
-        value = None if written is None else written.value
-        fields[key.name.replace("-", "_")] = str(value) if written and key.kind == "amount" else value
+    written = {key.name: context.values.get(key.name) for key in ENDPOINT}
+    fields: dict[str, Any] = {name.replace("-", "_"): each and each.value for name, each in written.items()}
     return ContextEntry(name=context.name, active=context.name == active, line=context.line, **fields)
 
 
 def _origin(setting: Setting) -> str | None:
     return f"option {setting.origin}" if setting.layer == "flag" else setting.origin or None
-
-
-def _cell(value: Value | None) -> Cell:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return value
 
 
 _LIST = columns_from(
@@ -118,6 +109,4 @@ _LIST = columns_from(
     account=lambda entry: entry.user or entry.access_key,
 )
 _ONE = columns_from("key value line:number")
-_SETTINGS = columns_from(
-    "key=setting value layer origin=set_by", value=lambda setting: _cell(setting.value), origin=_origin
-)
+_SETTINGS = columns_from("key=setting value layer origin=set_by", origin=_origin)

@@ -8,10 +8,9 @@ from rmqlb.model.result import counted, named, of_all
 from rmqlb.views.columns import columns_from
 from rmqlb.views.report import Report, section_of
 
-_SIGNS = {"works": "inOrder", "fails": "error", "notTried": "unknown"}
+_SIGNS = {"works": "inOrder", "partly": "warning", "fails": "error", "notTried": "unknown"}
 _MOST_STEPS = 20
 _OF_BROKERS = ("broker", "permissions", "clock")
-_GRAVE = {"works": "inOrder", "partly": "warning", "fails": "error"}
 _STEPS = columns_from(
     "status=:sign step server result:prose remedy/hidden code/hidden", status=lambda each: _SIGNS[each.status]
 )
@@ -29,7 +28,7 @@ def doctor_report(found: SourceCheck) -> Report:
         facts = (f"{found.source} does not work: {failed[0].result}",)
     remedies = dict.fromkeys(f"{each.server or each.step}: {each.remedy}" for each in failed if each.remedy)
     section = section_of("steps", "steps", _STEPS, found.steps, brief=_brief(found.steps))
-    return Report("rmqlb/doctor", found, facts, (section,), grave=_GRAVE[found.status], closing=tuple(remedies))
+    return Report("rmqlb/doctor", found, facts, (section,), grave=_SIGNS[found.status], closing=tuple(remedies))
 
 
 def _brief(steps: Sequence[SourceStep]) -> tuple[int, ...] | None:

@@ -5,7 +5,7 @@ from rmqlb.model.result import ERROR, WARNING, annotated_figures, counted, named
 from rmqlb.views.columns import NOT_THERE, QUEUE_COLUMNS, Cell, Column, columns_from, columns_of, rows_of
 from rmqlb.views.numbers import about, duration, moment
 from rmqlb.views.report import BETWEEN, Report, Section, first_places, labels, section_of, worst
-from rmqlb.views.timeline import SYMBOLS, letter_styles, symbols, timeline_section
+from rmqlb.views.timeline import SYMBOLS, symbols, timeline_section
 
 _MOST_ROWS = 40
 _OUTCOMES = {outcome: outcome.replace("-", " ") for outcome in model.OUTCOMES}
@@ -134,7 +134,7 @@ def _consumers(found: Sequence[model.ConsumerRecording]) -> Section:
     events = {each.client_id: _events(each) for each in found}
     keys = "clientId=consumer queuesBefore=before queuesAfter=after gained lost events:text?"
     columns = (
-        Column("", "letter", styles=letter_styles(letters), of=lambda each: letters[each.client_id]),
+        Column("", "letter", of=lambda each: letters[each.client_id]),
         *columns_of(model.ConsumerRecording, keys, events=lambda each: events[each.client_id]),
     )
     brief = worst([each.gained + each.lost + len(each.changes) + len(each.silences) for each in found], _MOST_ROWS)

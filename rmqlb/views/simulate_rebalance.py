@@ -4,7 +4,7 @@ The first line is the verdict, problems first; bounds are called bounds, and unk
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from operator import attrgetter
 
@@ -23,7 +23,7 @@ from rmqlb.views.numbers import about, duration, moment, number
 from rmqlb.views.of_groups import of_groups, rank
 from rmqlb.views.report import BETWEEN, Audience, Report, Section, first_places, labels, section_of, worst
 from rmqlb.views.simulate_send import last_failed_ms, send_gravity, some_messages
-from rmqlb.views.timeline import SYMBOLS, event_marks, letter_styles, symbols, timeline_section
+from rmqlb.views.timeline import SYMBOLS, event_marks, symbols, timeline_section
 
 _MOST_IN_LEAD = 2  # events that the first line names
 _MOST_WINDOWS, _MOST_EVENTS, _MOST_CONSUMERS, _MOST_QUEUES, _MOST_STEPS, _MOST_PRODUCERS = 30, 20, 40, 40, 200, 20
@@ -73,7 +73,7 @@ def group_report(found: RebalanceResult) -> Report:
     return Report("rmqlb/simulate-rebalance", found, facts, sections, names, grave=found.gravity, closing=closing)
 
 
-def consumer_labels(client_ids: Sequence[str]) -> dict[str, str]:
+def consumer_labels(client_ids: Sequence[str]) -> Mapping[str, str]:
     """Client ID → its name in a narrow table: its letter in the picture, or a number if letters are too few."""
     ids = list(dict.fromkeys(client_ids))
     return symbols(ids) if len(ids) <= len(SYMBOLS) else labels(ids)
@@ -354,7 +354,7 @@ def _consumers(found: RebalanceResult) -> Section:
         if event.subject in happens:
             happens[event.subject].append(f"{event.kind} {moment(event.at_ms)}")
     columns = (
-        Column("", "letter", styles=letter_styles(letters), of=lambda part: letters[part.client_id]),
+        Column("", "letter", of=lambda part: letters[part.client_id]),
         Column("#", "label", shown=letters != short, of=lambda part: short[part.client_id]),
         *columns_from("clientId=consumer queuesAtStart=before:number queuesAtEnd=after:number taken:number"),
         Column("events", "events", spare=True, of=lambda part: ", ".join(happens[part.client_id])),

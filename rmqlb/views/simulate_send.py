@@ -8,7 +8,7 @@ from rmqlb.model.client_versions import ClientVersions
 from rmqlb.model.message_queue import grouped
 from rmqlb.model.result import ERROR, WARNING, are, counted, messages, named
 from rmqlb.model.send_scenario import JAVA, Failure, Moment
-from rmqlb.views.columns import Cell, Column, columns_from, columns_of, rows_of
+from rmqlb.views.columns import Cell, Column, PaintedText, columns_from, columns_of, rows_of
 from rmqlb.views.formats.palette import BAD
 from rmqlb.views.numbers import about, duration, number, percent
 from rmqlb.views.report import Audience, Report, Section, section_of
@@ -284,9 +284,9 @@ def _timeline(report: model.SendReport, length: int = _STRIP) -> Section:
     """One character per slice, or for several neighbours together; unasked only if something happens in it."""
     step = -(-len(report.timeline) // min(max(length, 1), _STRIP)) or 1
     slices = [report.timeline[place : place + step] for place in range(0, len(report.timeline), step)]
-    columns = (Column("broker", "brokerName"), Column(_MEANING, "strip", "strip", styles=_STYLES))
-    rows = [
-        (broker.broker_name, "".join(_character(each, place) for each in slices))
+    columns = (Column("broker", "brokerName"), Column(_MEANING, "strip", "strip"))
+    rows: list[tuple[str, str]] = [
+        (broker.broker_name, _strip([_character(each, place) for each in slices]))
         for place, broker in enumerate(report.brokers)
     ]
     failed = [sum(broker.failed for one in each for broker in one.brokers) for each in slices]
@@ -304,6 +304,10 @@ def _timeline(report: model.SendReport, length: int = _STRIP) -> Section:
 
 def _is_calm(report: model.SendReport) -> bool:
     return not (report.failures or report.totals.failed_attempts or report.totals.lost)
+
+
+def _strip(characters: Sequence[str]) -> PaintedText:
+    return PaintedText("".join(characters), [_STYLES.get(each, "") for each in characters])
 
 
 def _character(slices: Sequence[model.Slice], place: int) -> str:

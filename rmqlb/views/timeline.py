@@ -64,13 +64,14 @@ class Strip(Struct, frozen=True):
         return max(timeline.longest_bad_ms for timeline in self.queues)
 
 
-def symbols(client_ids: Sequence[str]) -> dict[str, str]:
-    """Client ID → its letter or digit; after 62 consumers from the first one again.
+def symbols(client_ids: Sequence[str]) -> dict[str, PaintedText]:
+    """Client ID → its letter or digit in the owner's colour; after 62 consumers from the first one again.
 
     >>> symbols(["x@1", "y@1"])
     {'x@1': 'a', 'y@1': 'b'}
     """
-    return {client_id: SYMBOLS[place % len(SYMBOLS)] for place, client_id in enumerate(dict.fromkeys(client_ids))}
+    places = ((client_id, place % len(SYMBOLS)) for place, client_id in enumerate(dict.fromkeys(client_ids)))
+    return {client_id: PaintedText(SYMBOLS[place], (owner_style(place),)) for client_id, place in places}
 
 
 def character(interval: AnyInterval, letters: Mapping[str, str] | None) -> str:
@@ -156,10 +157,6 @@ def ticks(begin_us: int, end_us: int, most: int) -> list[int]:
     while (end_us - begin_us) // step >= max(most, 1):
         step *= 2
     return list(range(-(-begin_us // step) * step, end_us + 1, step))
-
-
-def letter_styles(letters: Mapping[str, str]) -> dict[str, str]:
-    return {letter: owner_style(place) for place, letter in enumerate(dict.fromkeys(letters.values()))}
 
 
 def event_marks(events: Sequence[object]) -> list[str]:

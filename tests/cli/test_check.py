@@ -14,7 +14,8 @@ from rmqlb.model.policy import GROUP, LIMITS
 from rmqlb.views.formats.machine import as_json
 from rmqlb.views.report import FORMATS as COMMON
 from tests.cli.run import EXAMPLE, ROOT, data_of, run
-from tests.engine.sweep_failures.clusters import broker, cluster, consumers, route
+from tests.engine.check.clusters import cluster
+from tests.engine.sweep_failures.clusters import broker, consumers, route
 from tests.support.mismatches import every_case
 from tests.support.openmetrics import Labels, Metrics, read_metrics
 
@@ -51,7 +52,7 @@ def test_the_gap_of_a_counterexample_is_simulated_by_its_command(tmp_path: Path)
     ids = ["10.1.0.1@1", "10.1.0.1@1", "10.1.0.2@2", "10.1.0.2@3"]
     source = tmp_path / "c.json"
     groups = [consumers("g", ids, ["T"]), consumers("h", ids[1:], ["T"], "CONSISTENT_HASH")]
-    snapshot = cluster(groups, [route("T", brokers, [3, 4])])
+    snapshot = cluster(*groups, routes=(route("T", brokers, [3, 4]),))
     source.write_text(as_json(snapshot_envelope(snapshot)))
     ran = run("sweep-failures", "-s", str(source), "-p", str(policy), "--orderly-group", "h", "-o", "json")
     found = [each for each in json.loads(ran.stdout)["data"]["counterexamples"] if each["gapCommand"] is not None]

@@ -14,7 +14,7 @@ from rmqlb.cli.common.reading import access
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.cli.settings import user_file_path
 from rmqlb.errors import UsageError
-from rmqlb.model.configuration import ActiveContext, Written
+from rmqlb.model.configuration import Context, Written
 from rmqlb.sources.source import Access
 from tests.cli.run import EXAMPLE, ROOT, Desk, Ran, data_of, run, settings
 from tests.support.mismatches import every_case, refusal
@@ -97,14 +97,14 @@ def test_the_users_file_is_where_xdg_says(xdg: str, path: str, monkeypatch: pyte
     assert user_file_path() == path
 
 
-ACTIVE = ActiveContext("a", "rocketmq://h", Written("env:MQ", "config.yaml, line 4, contexts.a.secret", 4))
+ACTIVE = Context("a", {"secret": Written("env:MQ", "config.yaml, line 4, contexts.a.secret", 4)})
 
 
-def opened(context: ActiveContext | None) -> Access:
+def opened(context: Context | None) -> Access:
     return access(SourceOptions(active_context=context), Terminal("show-route", OutputOptions()))
 
 
-def secret_key(context: ActiveContext | None) -> str:
+def secret_key(context: Context | None) -> str:
     found = opened(context).secret_key
     assert found is not None
     return found()

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from rmqlb.cli.results import RESULTS
+from rmqlb.cli.settings import check_value
 from rmqlb.engine.allocate.rules import NAMES
 from rmqlb.model.snapshot import Wanted
 from rmqlb.sources.dump import DumpSource
@@ -105,7 +106,7 @@ def test_the_examples_of_the_pages_are_read(tmp_path: Path) -> None:
     assert len(snapshot.route("Payments").subscribe_queues()) == 8
     (tmp_path / "config.yaml").write_text(USER_EXAMPLE)
     (tmp_path / "config.yaml").chmod(0o600)
-    assert list(read_user_file(str(tmp_path / "config.yaml")).contexts) == ["prod", "staging"]
+    assert list(read_user_file(str(tmp_path / "config.yaml"), check_value).contexts) == ["prod", "staging"]
 
 
 @every_case(("text", "shown"), [

@@ -5,7 +5,7 @@ from collections import defaultdict
 from itertools import takewhile
 
 from rmqlb.cli.common.send_options import SendOptions
-from rmqlb.cli.common.set_option import SETTINGS, SettingsOptions, names_for
+from rmqlb.cli.common.set_option import SettingsOptions, names_in, settings_in
 from rmqlb.cli.help_text import SHARED_PANELS
 from rmqlb.cli.plan_rebalance import PlanOptions
 from rmqlb.cli.plan_rollout import RolloutOptions
@@ -63,7 +63,7 @@ def test_the_retry_topic_is_taken_by_one_option() -> None:
     assert [each.name for each in takes] == [
         *("show-owners", "plan-rebalance", "plan-rollout", "size-group", "simulate-rebalance")
     ]
-    assert "include-retry" not in SETTINGS
+    assert "include-retry" not in names_in(COMMANDS.values())
 
 
 COMMANDS: dict[str, type[SettingsOptions]] = {
@@ -74,21 +74,17 @@ DOCS = ROOT / "docs"
 REBALANCE = ("simulate-rebalance", "-s", EXAMPLE, "-g", "order-svc")
 
 
-@every_case("command", COMMANDS)
-def test_each_command_takes_the_settings_that_the_table_gives_it(command: str) -> None:
-    fields = [each for each in COMMANDS[command].fields.values() if each is not None and each.is_setting]
-    declared = {each.names[-1].removeprefix("--set ") for each in fields}
-    timers = set(TIMER_NAMES) if "TIMER" in declared else set()
-    assert (declared - {"TIMER"}) | timers == set(names_for(command))
-
-
 def test_the_page_has_the_tables() -> None:
     settings, _, clocks = (DOCS / "settings.md").read_text(encoding="utf-8").partition("## Clocks")
     rows = [row.replace("\\|", "¦").split(" | ") for row in re.findall(r"^\| (`.*) \|$", settings, re.MULTILINE)]
-    for (name, setting), row in zip(SETTINGS.items(), rows, strict=True):
-        form = setting.form.replace("|", "¦")
-        assert (row[:2], row[3]) == ([f"`{name}`", f"`{form}`"], ", ".join(setting.commands))
-        assert setting.default in (None, False) or row[2] == str(setting.default)
+    known = {command: settings_in(group.fields) for command, group in COMMANDS.items()}
+    assert [row[0].strip("`") for row in rows] == sorted({name for own in known.values() for name in own})
+    for name, form, default, commands, *_ in rows:
+        own = {command: each[name.strip("`")][1] for command, each in known.items() if name.strip("`") in each}
+        assert {*commands.split(", ")} == own.keys(), name
+        for declared in own.values():
+            assert form.strip("`").removesuffix("…").replace("¦", "|") == declared.settings["form"].removesuffix("…")
+            assert declared.default in (None, False) or default == str(declared.default)
     assert re.findall(r"^\| `([\w-]+)`", clocks, re.MULTILINE) == list(TIMER_NAMES)
 
 
@@ -101,7 +97,7 @@ LINES = {
     "plan-rebalance": ("-g", "order-svc"),
 }  # fmt: skip
 NAMED_OTHERWISE = {"broker-version", "earlier", "rate", "sdk"}
-VALUES = [(command, name) for command in LINES for name in names_for(command)]
+VALUES = [(command, name) for command in LINES for name in names_in([COMMANDS[command]])]
 
 
 @every_case(("command", "name"), VALUES)

@@ -44,18 +44,6 @@ def test_a_pattern_is_the_groups_that_it_matches_in_the_order_of_their_names(com
     assert (one["schema"].endswith("-of-groups"), one["data"]["summary"]["groups"]) == (True, 1)
 
 
-def test_the_summary_is_the_sum_and_the_first_line_says_it() -> None:
-    data = envelope_of(*PLAN, *SOURCE, *BOTH)["data"]
-    total, summaries = data["summary"], [group["summary"] for group in data["groups"]]
-    for key in ("moved", "newlyAssigned", "newlyUnassigned", "added", "removed", "unassigned", "duplicateOwners"):
-        assert total[key] == sum(summary[key] for summary in summaries), key
-    fewest, most = (sum(summary["movedRange"][end] for summary in summaries) for end in ("fewest", "most"))
-    assert total["movedRange"] == {"fewest": fewest, "most": most, "complete": True}
-    lines = run(*PLAN, *SOURCE, *BOTH, "--all", "-o", "plain").stdout.splitlines()
-    assert lines[0].startswith(f"2 groups: {fewest} to {most} of 34 queues move")
-    assert {"order-svc: queues", "bill-svc: consumers"} <= set(lines)
-
-
 def test_the_worst_group_is_first_on_a_screen() -> None:
     line = ("show-owners", *FAULTS, "-g", "*", "--strategy", "AVG")
     lines = run(*line, "-o", "table").stdout
@@ -198,21 +186,6 @@ def test_the_pictures_are_written_whole(tmp_path: Path) -> None:
 
 
 # Several groups, and the producers of their topics.
-
-
-def test_the_summary_is_the_sum_of_its_parts() -> None:
-    found = data("-g", "*", *RESTART, "--rate", "100", base=OF_EXAMPLE)
-    summary, figures = found["summary"], [group["figures"] for group in found["groups"]]
-    totals = [producer["totals"] for producer in found["producers"]]
-    assert (summary["groups"], summary["topics"]) == (len(figures), len(totals)) == (3, 2)
-    assert summary["queues"] == sum(len(group["queues"]) for group in found["groups"])
-    sums = {"queuesWithGap", "queuesWithOverlap", "queuesWithOutage", "queuesUnreadAtEnd", "redelivered"}
-    longest = {"longestGapMs", "longestOverlapMs", "longestOutageMs", "unreadMs", "convergenceMs"}
-    assert {key: summary[key] for key in sums} == {key: sum(each[key] for each in figures) for key in sums}
-    assert {key: summary[key] for key in longest} == {key: max(each[key] for each in figures) for key in longest}
-    for key in ("messages", "lost", "retried"):
-        assert summary[key] == sum(each[key] for each in totals), key
-    assert summary["longestSendMs"] == max(each["longestSendMs"] for each in totals)
 
 
 def test_producers_are_those_of_simulate_send() -> None:

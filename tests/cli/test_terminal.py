@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from rmqlb import __version__
-from rmqlb.cli.common.terminal import Progress
+from rmqlb.cli.common.terminal import Progress, StatusLine
 from rmqlb.cli.error_boundary import heard_interrupts
 from rmqlb.cli.exit_codes import ExitCode
 from rmqlb.views.formats.palette import encodable
@@ -64,7 +64,8 @@ def test_a_source_that_does_not_answer_is_shown_as_being_read(tmp_path: Path) ->
 
 
 def test_the_line_of_work_makes_room_for_its_parts_and_comes_back(capfd: pytest.CaptureFixture[str]) -> None:
-    with Progress("live", "planning") as around, Progress("live", "reading", around.open()) as progress:
+    status = StatusLine()
+    with Progress("live", "planning", status), Progress("live", "reading", status) as progress:
         progress("a file", 0, 0)
     lines = [line.strip() for line in capfd.readouterr().err.split("\r")]
     assert [*filter(None, lines)] == ["planning", "reading", "reading a file", "planning"]

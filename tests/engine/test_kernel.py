@@ -3,7 +3,7 @@ from collections.abc import Generator
 import pytest
 
 from rmqlb.engine import kernel
-from rmqlb.engine.kernel import Bell, Clock, Draws, draw, in_processes
+from rmqlb.engine.kernel import Bell, Clock, Draws, in_processes
 from rmqlb.errors import UsageError
 from tests.support.mismatches import every_case
 
@@ -65,7 +65,7 @@ def test_a_bell_ends_the_wait(busy: int, rings: list[int], until: int, expected:
             if busy:
                 yield busy
 
-    bell.belongs_to(clock.start(sleeper()))
+    bell.sleeper = clock.start(sleeper())
     for moment in rings:
         clock.call(moment, bell.ring)
     run(clock, until)
@@ -87,9 +87,8 @@ def test_so_many_steps_are_done_at_the_most(monkeypatch: pytest.MonkeyPatch) -> 
 def test_numbers_are_those_of_splitmix() -> None:
     """The first numbers of SplitMix64 from the state 1234567, as its author published them."""
     numbers = [6457827717110365317, 3203168211198807973, 9817491932198370423]
-    assert [draw(1234567, place) for place in range(3)] == numbers
-    draws = Draws(1234567)
-    assert [draws.below(1 << 64) for _ in range(3)] == numbers
+    bits, below = Draws(1234567), Draws(1234567)
+    assert [bits.bits() for _ in range(3)] == [below.below(1 << 64) for _ in range(3)] == numbers
 
 
 @pytest.mark.parametrize("jobs", [None, 1, 2])

@@ -138,24 +138,14 @@ class RocketMQCluster:
         self.broker_addresses[broker_name] = f"{host}:{port}"
         store = folder / f"store-{broker_name}"
         return {
-            "brokerClusterName": self.name,
-            "brokerName": broker_name,
-            "brokerId": 0,
-            "brokerIP1": host,
-            "brokerIP2": host,
-            "bindAddress": host,
-            "listenPort": port,
-            "haListenPort": port + 1,
-            "namesrvAddr": self.name_server,
-            "autoCreateTopicEnable": "false",
-            "storePathRootDir": str(store),
-            "storePathCommitLog": str(store / "commitlog"),
-            "mappedFileSizeCommitLog": 16 * 1024 * 1024,
-            "timerWheelEnable": "false",
+            "brokerClusterName": self.name, "brokerName": broker_name, "brokerId": 0, "namesrvAddr": self.name_server,
+            **dict.fromkeys(("brokerIP1", "brokerIP2", "bindAddress"), host), "listenPort": port, "haListenPort": port + 1,
+            "storePathRootDir": str(store), "storePathCommitLog": str(store / "commitlog"),
+            "mappedFileSizeCommitLog": 16 * 1024 * 1024, "autoCreateTopicEnable": "false", "timerWheelEnable": "false",
             # A broker that a busy machine keeps waiting answers "busy" to what has waited for 0.2 s, when not set.
             "waitTimeMillsInSendQueue": 10_000,
             **self._config,
-        }
+        }  # fmt: skip
 
     def _server(self, starting: ExitStack, main: str, name: str, config: dict[str, str | int]) -> JavaProcess:
         file = self.java.home / f"{name}.conf"

@@ -103,18 +103,13 @@ def _group(name: str, cluster: RocketMQCluster, legacy: RocketMQCluster, folder:
     """Guests are clients of 5.1.4, the last that rebalance at each wake-up, and let a lock go that they give up slowly."""
     is_go = name.startswith("go")
     topic = ("NewGoOrders" if is_go else "NewOrders") if "new broker" in name else TOPIC
+    source, log = Path(__file__).parent / "go" / "rebalancelog", folder / f"{group_id(name)}-log"
+    guests = Java.prepare("5.1.4", folder / "guests") if "guests" in name else None
     return Group(
-        legacy if name == "version 4" else cluster,
-        group_id(name),
-        topic,
-        8,
-        orderly="orderly" in name,
-        guests=Java.prepare("5.1.4", folder / "guests") if "guests" in name else None,
-        lite_pull=name == "lite pull",
-        go=go_program(Path(__file__).parent / "go" / "rebalancelog", folder / f"{group_id(name)}-log")
-        if is_go
-        else None,
-    )
+        legacy if name == "version 4" else cluster, group_id(name), topic, 8,
+        orderly="orderly" in name, guests=guests, lite_pull=name == "lite pull",
+        go=go_program(source, log) if is_go else None,
+    )  # fmt: skip
 
 
 def _watched(source: str, living: Future[Recording], folder: Path) -> Watched:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rmqlb.errors import DataError, DocumentError
-from rmqlb.model.group import Connection, QueueState
+from rmqlb.model.group import Connection, MemberReport, QueueState
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.route import BrokerData, QueueData, TopicQueueMappingInfo, TopicRouteData
 from rmqlb.model.snapshot import ClusterSnapshot, Wanted
@@ -411,7 +411,8 @@ def states(known: Known) -> dict[MessageQueue, QueueState]:
 def test_a_queue_that_nobody_holds_has_no_owner_once_every_consumer_answered(
     known: Known, held: dict[str, set[MessageQueue]], members: set[str] | None, popped: set[str], expected: Known
 ) -> None:
-    assert with_owners(states(known), held, members, popped) == states(expected)
+    reports = {"x": MemberReport("x", pop_topics=frozenset(popped))}
+    assert with_owners(states(known), held, members, reports) == states(expected)
 
 
 @given(
@@ -422,7 +423,7 @@ def test_a_queue_that_nobody_holds_has_no_owner_once_every_consumer_answered(
 def test_no_queue_is_lost_and_no_holder_forgotten(
     queues: dict[MessageQueue, QueueState], held: dict[str, frozenset[MessageQueue]], members: frozenset[str] | None
 ) -> None:
-    found = with_owners(queues, held, members)
+    found = with_owners(queues, held, members, {})
     assert set(found) == {*queues, *(each for own in held.values() for each in own)}
     for each, state in found.items():
         holders = {client_id for client_id, own in held.items() if each in own}

@@ -14,6 +14,7 @@ import yaml
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
+from rmqlb.cli.settings import check_value
 from rmqlb.engine.allocate.rules import NAMES
 from rmqlb.errors import DataError, DocumentError, RmqlbError
 from rmqlb.remoting.header import decode_json_header
@@ -414,7 +415,7 @@ SECRETS = ("c4nary-secret", "4711")
 CODES = {"policy": "policy-invalid", "configuration": "config-invalid"}
 READERS_OF: dict[str, tuple[str, Callable[[str, str], object]]] = {
     "policy": ("FILE", lambda text, path: parse_policy(text, path, NAMES)),
-    "configuration": ("FILE", lambda _, path: read_user_file(path)),
+    "configuration": ("FILE", lambda _, path: read_user_file(path, check_value)),
     "YAML": ("FILE", read_yaml),
     "JSON": ("FILE", read_loose),
     "route": ("route of T", lambda text, _: parse_route(text, "T")),

@@ -77,10 +77,7 @@ def whole(snapshot: ClusterSnapshot) -> dict[str, Any]:
 
 
 def read(text: str, wanted: Wanted = ALL) -> ClusterSnapshot:
-    snapshot = read_document(text.encode(), "stdin", wanted).snapshot
-    return ClusterSnapshot(
-        snapshot.kind, "snapshot", snapshot.taken_at, snapshot.routes, snapshot.groups, snapshot.unread
-    )
+    return replace(read_document(text.encode(), "stdin", wanted).snapshot, endpoint="snapshot", notes=())
 
 
 def snapshot_text(data: dict[str, Any], version: object = "1.0", **more: object) -> str:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from rmqlb.engine.allocate.rules import NAMES
 from rmqlb.errors import DataError, UsageError
-from rmqlb.model.configuration import ConfigFile, Context, SecretPlace, Value, secret_place
+from rmqlb.model.configuration import ConfigFile, Context, Value, secret_place
 from rmqlb.model.policy import LIMITS, Limit, Policy, Rule, Waiver
 from rmqlb.sources.formats.yaml_text import read_yaml
 from rmqlb.sources.user_files import policy_file
@@ -29,6 +29,10 @@ def file(tmp_path: Path, text: str | bytes, mode: int = 0o600) -> str:
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     path.chmod(mode)
     return str(path)
+
+
+def any_value(key: str, value: object, where: str) -> None:
+    """A check that refuses no value."""
 
 
 def plain(config: ConfigFile) -> dict[str, object]:
@@ -62,7 +66,7 @@ contexts:
     source: https://me@h:8082/ctx
     user: me
 """
-    config, written = read_user_file(file(tmp_path, text)), yaml.safe_load(text)
+    config, written = read_user_file(file(tmp_path, text), any_value), yaml.safe_load(text)
     written["source-timeout"] = "5"
     written["contexts"]["prod"]["map-address"] = ("10.*:*=gw:*",)
     assert plain(config) == written
@@ -73,25 +77,28 @@ contexts:
 
 def test_a_file_that_is_empty_or_not_there_says_nothing_and_one_that_is_no_file_is_refused(tmp_path: Path) -> None:
     for text in ("", "\n", "# nothing\n", "{}\n"):
-        assert plain(read_user_file(file(tmp_path, text))) == {"contexts": {}}
-    assert read_user_file(str(tmp_path / "none.yaml")) == ConfigFile()
+        assert plain(read_user_file(file(tmp_path, text), any_value)) == {"contexts": {}}
+    assert read_user_file(str(tmp_path / "none.yaml"), any_value) == ConfigFile()
     os.mkfifo(tmp_path / "pipe", 0o600)
     path = file(tmp_path, b"\xff\xfe")
     for name, problem in (("pipe", "it is not a file"), ("", "Is a directory"), (path, "it is not UTF-8 text")):
-        assert f"{tmp_path / name}: {problem}" in refusal(UsageError, read_user_file, str(tmp_path / name)).message
+        assert (
+            f"{tmp_path / name}: {problem}"
+            in refusal(UsageError, read_user_file, str(tmp_path / name), any_value).message
+        )
 
 
 @every_case("mode", [0o644, 0o640, 0o604, 0o666, 0o620, 0o602])
 def test_a_file_is_the_users_alone_to_change_and_one_that_names_a_secret_to_read(tmp_path: Path, mode: int) -> None:
     path = file(tmp_path, CTX + "    secret: env:X\n", mode)
-    raised = refusal(UsageError, read_user_file, path)
+    raised = refusal(UsageError, read_user_file, path, any_value)
     assert (raised.hint, raised.code) == (f"chmod 600 {path}", "config-not-private")
     if mode & 0o022:
         assert raised.message == f"{path}: other users can change it"
         return
     place = f"{path}, line 4, contexts.prod.secret"
     assert raised.message == f"{place}: other users can read this file, which contains the location of a secret"
-    assert plain(read_user_file(file(tmp_path, CTX, mode)))["contexts"] == {"prod": {"source": "http://h"}}
+    assert plain(read_user_file(file(tmp_path, CTX, mode), any_value))["contexts"] == {"prod": {"source": "http://h"}}
 
 
 PRINTABLE = st.text(st.characters(categories=["L", "N", "P", "S"]), min_size=1)
@@ -102,7 +109,7 @@ def mode(path: Path) -> int:
 
 
 def put(path: Path, name: str, source: str = "http://h") -> None:
-    change_user_file(str(path), lambda config: with_context(config, name, {"source": source}))
+    change_user_file(str(path), lambda config: with_context(config, name, {"source": source}), any_value)
 
 
 def test_folder_and_file_are_the_users_alone(tmp_path: Path) -> None:
@@ -117,7 +124,7 @@ def test_folder_and_file_are_the_users_alone(tmp_path: Path) -> None:
     path.chmod(0o644)
     put(path, "staging")
     assert (mode(path.parent), mode(path)) == (0o700, 0o600)
-    assert list(read_user_file(str(path)).contexts) == ["prod", "staging"]
+    assert list(read_user_file(str(path), any_value).contexts) == ["prod", "staging"]
     assert os.listdir(path.parent) == ["config.yaml"]
 
 
@@ -130,8 +137,8 @@ def test_what_is_written_is_what_is_read(
         "source": "http://h", "user": user, "tls-name": tls_name, "map-address": tuple(addresses),
         "source-timeout": "010", "source-retries": retries,
     }  # fmt: skip
-    change_user_file(path, lambda _: with_value(with_context(ConfigFile(), "no", values), "context", "no"))
-    read = read_user_file(path)
+    change_user_file(path, lambda _: with_value(with_context(ConfigFile(), "no", values), "context", "no"), any_value)
+    read = read_user_file(path, any_value)
     assert {key: written.value for key, written in read.contexts["no"].values.items()} == values
     assert read.values["context"].value == "no"
 
@@ -151,7 +158,7 @@ def test_a_symbolic_link_stays_one(tmp_path: Path) -> None:
     path.symlink_to(target)
     put(path, "prod")
     assert (path.is_symlink(), mode(target.parent)) == (True, 0o755)
-    assert read_user_file(str(target)).values["output"].value == "json"
+    assert read_user_file(str(target), any_value).values["output"].value == "json"
 
 
 @pytest.mark.parametrize("step", ["fsync", "replace"])
@@ -175,7 +182,7 @@ def test_no_change_is_lost_when_many_are_made_at_once(path: Path) -> None:
     names = [f"c{number}" for number in range(8)]
     with ThreadPoolExecutor(len(names)) as pool:  # a lock is of an open folder, so threads contend as processes do
         list(pool.map(lambda name: put(path, name), names))
-    assert sorted(read_user_file(str(path)).contexts) == [*names, "prod"]
+    assert sorted(read_user_file(str(path), any_value).contexts) == [*names, "prod"]
     assert os.listdir(path.parent) == ["config.yaml"]
 
 
@@ -190,7 +197,7 @@ def get_password(service, user):
 
 
 def problem(text: str, environment: dict[str, str] | None = None) -> tuple[str, str | None]:
-    raised = refusal(UsageError, lambda: read_secret(secret_place(text, WHERE), WHERE, environment or {}))
+    raised = refusal(UsageError, lambda: read_secret(text, WHERE, environment or {}))
     assert CANARY not in raised.message + (raised.hint or "")
     return raised.message.removeprefix(f"{WHERE}: "), raised.hint
 
@@ -198,8 +205,7 @@ def problem(text: str, environment: dict[str, str] | None = None) -> tuple[str, 
 def test_what_is_no_place_is_refused_without_being_shown() -> None:
     places = (("file", "/run/secret"), ("file", "a:b"), ("env", "MQ_SECRET"), ("keyring", "rmqlb/prod"))
     for kind, name in (*places, ("keyring", "https://h/x/me")):
-        place = secret_place(f"{kind}:{name}", WHERE)
-        assert (place.kind, place.name, str(place)) == (kind, name, f"{kind}:{name}")
+        assert secret_place(f"{kind}:{name}", WHERE) == (kind, name)
     hint = "write where the secret is: file:PATH, env:NAME or keyring:SERVICE/USER"
     for text in (CANARY, f"pass:{CANARY}", "file:", "env:", f"env:{CANARY}", "keyring:rmqlb", "keyring:/me", "keyring:a/", ""):  # fmt: skip
         assert problem(text) == ("not a location of a secret", hint)
@@ -210,7 +216,7 @@ def test_a_files_first_line_is_the_secret_and_an_editors_mark_is_no_part_of_it(t
     path.touch(0o600)
     for text in (f"{CANARY}\r\nmore", f"\ufeff{CANARY}", f"\ufeff{CANARY}\r\n"):
         path.write_bytes(text.encode())
-        assert read_secret(SecretPlace("file", str(path)), WHERE, {}) == CANARY
+        assert read_secret(f"file:{path}", WHERE, {}) == CANARY
     for text in ("", "\n", f"\r\n{CANARY}\n"):
         path.write_bytes(text.encode())
         assert problem(f"file:{path}") == (f"file:{path}: its first line is empty", None)
@@ -227,8 +233,8 @@ def test_a_keyring(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "keyring.py").write_text(KEYRING)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "keyring", raising=False)
-    assert read_secret(SecretPlace("keyring", "rmqlb/prod"), WHERE, {}) == CANARY
-    assert read_secret(SecretPlace("keyring", "https://h/x/me"), WHERE, {}) == CANARY
+    assert read_secret("keyring:rmqlb/prod", WHERE, {}) == CANARY
+    assert read_secret("keyring:https://h/x/me", WHERE, {}) == CANARY
     missing = ("keyring:rmqlb/other: the keyring has no such entry", "keyring set rmqlb other")
     assert problem("keyring:rmqlb/other") == missing
     assert problem("keyring:rmqlb/empty")[0] == "keyring:rmqlb/empty: the keyring has no such entry"

@@ -35,17 +35,13 @@ def group(
     reports: dict[str, str] | None = None,
 ) -> ConsumerGroup:
     """A group whose members each broker lists in one text, with owners and reported strategy classes."""
+    seen = enumerate(views)
     return ConsumerGroup(
-        name,
-        HERE,
-        consume_type=consume_type,
-        message_model=message_model,
-        views=tuple(
-            MemberView(tuple(Connection(i) for i in view.split()), Seen(f"broker {n}")) for n, view in enumerate(views)
-        ),
+        name, HERE, consume_type=consume_type, message_model=message_model,
+        views=tuple(MemberView(tuple(Connection(i) for i in view.split()), Seen(f"broker {n}")) for n, view in seen),
         queues={queue: QueueState(frozenset(ids.split())) for queue, ids in (owners or {}).items()},
         reports={i: MemberReport(i, strategy_class=java_class) for i, java_class in (reports or {}).items()},
-    )
+    )  # fmt: skip
 
 
 def snapshot_text(*topics: str, number: int = 2, **group: object) -> str:

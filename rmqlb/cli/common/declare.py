@@ -188,6 +188,7 @@ def command(
         arguments = given | filled
         function(**{name: arguments[name] for name in hints if name != "return"})
 
+    spread.groups = tuple(groups.values())  # type: ignore[attr-defined]
     spread.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
     spread.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     del spread.__wrapped__

@@ -3,7 +3,7 @@ from typing import Any
 from rmqlb.cli.common.declare import Options, Panel, Text, Texts, about, own, written
 from rmqlb.cli.settings import MOST_RETRIES
 from rmqlb.errors import UsageError
-from rmqlb.model.configuration import ActiveContext
+from rmqlb.model.configuration import Context
 from rmqlb.model.diagnosis import MAX_LAG
 
 _source, _login, _tls = (Panel(title, has_variables=True) for title in ("Connection", "Login", "TLS"))
@@ -44,7 +44,7 @@ class SourceOptions(Options):
     client_cert: Text = _tls("FILE", "Client certificate (PEM) for rocketmqs:// servers.")
     client_key: Text = _tls("FILE", "Private key (PEM), if not in the certificate file.")
     tls_name: Text = _tls("NAME", "Name expected in server certificates, if not the host name.")
-    active_context: ActiveContext | None = None
+    active_context: Context | None = None
     ignored_context_note: str | None = None
 
 

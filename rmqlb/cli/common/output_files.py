@@ -25,8 +25,11 @@ def write_whole(path: str, text: str, option: str, *, mode: int | None = None) -
         else:
             replace_file(path, text, mode=mode)
     except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise UsageError(f"{option} {path}: {reason}", code="cannot-write") from None
+        raise cannot_write(option, path, error) from None
+
+
+def cannot_write(option: str, path: str, error: Exception) -> UsageError:
+    return UsageError(f"{option} {path}: {getattr(error, 'strerror', None) or error}", code="cannot-write")
 
 
 def snapshot_envelope(snapshot: ClusterSnapshot, findings: Sequence[Finding] = ()) -> Envelope:
@@ -34,8 +37,7 @@ def snapshot_envelope(snapshot: ClusterSnapshot, findings: Sequence[Finding] = (
     from rmqlb.sources.formats.snapshot_file import to_document
     from rmqlb.views.formats.machine import envelope
 
-    report = Report("rmqlb/snapshot", to_document(snapshot), (), ())
-    return envelope(report, "fetch-routes", snapshot, findings)
+    return envelope(Report("rmqlb/snapshot", to_document(snapshot), (), ()), "fetch-routes", snapshot, findings)
 
 
 class PageOptions(Options):
@@ -55,8 +57,7 @@ class PageOptions(Options):
             try:
                 os.stat(os.path.join(os.path.dirname(path) or ".", "."))
             except (OSError, ValueError) as error:
-                reason = getattr(error, "strerror", None) or error
-                raise UsageError(f"{option} {path}: {reason}", code="cannot-write") from None
+                raise cannot_write(option, path, error) from None
 
 
 class PictureOptions(PageOptions):

@@ -10,9 +10,9 @@ from fnmatch import fnmatchcase
 from msgspec.structs import replace
 
 from rmqlb.engine.arguments import SELECTOR, quietly
-from rmqlb.engine.send.java import hash_code, hash_position, long_hash_code
+from rmqlb.engine.send.java import hash_code, long_hash_code
 from rmqlb.engine.send.scenarios import lognormal
-from rmqlb.errors import DataError, UsageError
+from rmqlb.errors import DataError, UsageError, typed
 from rmqlb.model import send_scenario as model
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.send_scenario import Failure, Latency, Moment, Reaction, Selector
@@ -20,7 +20,7 @@ from rmqlb.model.simulate_send import HotKey, KeySpread
 from rmqlb.model.snapshot import close_names, suggestion
 from rmqlb.remoting.codes import ResponseCode
 from rmqlb.sources.user_files.text_file import read_text
-from rmqlb.verbs.amounts import count, duration_us, one_of, read_setting
+from rmqlb.verbs.amounts import count, duration_us, one_of
 from rmqlb.verbs.parse import lines_of, must_differ
 from rmqlb.verbs.strategies import from_file, is_file
 
@@ -126,7 +126,7 @@ def _notices(text: str | None, reaction: Reaction) -> int | None:
         return 0 if reaction.kind == "refused" else model.HOST_LOSS_US
     if text.lower() == "never":
         return None
-    return read_setting("nameserver-notices", duration_us, text, zero=True)
+    return duration_us(text, "--set nameserver-notices=", zero=True)
 
 
 def round_trips(
@@ -217,11 +217,11 @@ def queue_of(text: str, queues: Sequence[MessageQueue], option: str) -> int:
     names = [f"{queue.broker_name}:{queue.queue_id}" for queue in queues]
     broker, colon, number = text.rpartition(":")
     if not colon or not re.fullmatch(r"\d{1,9}", number):
-        raise UsageError(f"{option} {text}: expected BROKER:QUEUE, as in {names[0]}")
+        raise UsageError(f"{typed(option, text)}: expected BROKER:QUEUE, as in {names[0]}")
     wanted = f"{broker}:{int(number)}"
     if wanted not in names:
         hint = suggestion("queues", wanted, names)
-        raise UsageError(f"{option} {text}: not in the producer's list of {len(names)} queues", hint=hint)
+        raise UsageError(f"{typed(option, text)}: not in the producer's list of {len(names)} queues", hint=hint)
     return names.index(wanted)
 
 
@@ -229,7 +229,7 @@ def selector_of(
     text: str | None, keys_file: str | None, key_type: str, queues: Sequence[MessageQueue], max_bytes: int
 ) -> tuple[Selector | None, KeySpread | None]:
     """`--selector` with `--keys` and `--key-type`: the selector, and the queues of its keys."""
-    key_type = read_setting("key-type", one_of, key_type, _KEY_TYPES)
+    key_type = one_of(key_type, "--set key-type=", _KEY_TYPES)
     if text is not None and is_file(text):
         function = from_file(text, "--selector", SELECTOR)
         keys = [] if keys_file is None else _keys(keys_file, key_type, max_bytes)
@@ -247,7 +247,7 @@ def selector_of(
             )
         keys = _keys(keys_file, key_type, max_bytes)
         hashes = {key: hash_code(key) if key_type != "long" else long_hash_code(int(key)) for _, key in keys}
-        spread = _spread(keys, queues, lambda key: queues[hash_position(hashes[key], len(queues))])
+        spread = _spread(keys, queues, lambda key: queues[abs(hashes[key]) % len(queues)])
         return Selector("hash", tuple(hashes[key] for _, key in keys)), spread
     if text in ("random", "machine-room"):
         return Selector(text), None  # type: ignore[arg-type]

@@ -15,7 +15,7 @@ from rmqlb.cli.common.options import EarlierOptions, SourceOptions
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.cli.settings import context_named, read_configuration, resolve_options
 from rmqlb.errors import DataError, UsageError
-from rmqlb.model.configuration import Setting, secret_place
+from rmqlb.model.configuration import Setting
 from rmqlb.model.result import Progress, no_progress
 from rmqlb.model.snapshot import ClusterSnapshot, Wanted, suggestion
 from rmqlb.sources.source import Access
@@ -59,7 +59,7 @@ class Reader(TextReader):
     def fetch(self, wanted: Wanted, progress: Progress = no_progress) -> ClusterSnapshot:  # noqa: ARG002 - a Reader's
         source, context = self.open_for_another_reading(), self._options.active_context
         if context is not None:
-            self._terminal.head(f"context {context.name}: {context.source}")
+            self._terminal.head(f"context {context.name}: {context.text('source')}")
         elif self._options.ignored_context_note is not None:
             self._terminal.head(self._options.ignored_context_note)
         with self._terminal.progress(stages=self._stages) as shown:
@@ -69,26 +69,15 @@ class Reader(TextReader):
 
 def access(options: SourceOptions, terminal: Terminal) -> Access:
     """How to reach the source; a secret is asked for once, when it is needed."""
-
-    @cache
-    def password(user: str) -> str:
-        terminal.pause_progress()
-        return _secret(f"password for {user}", options, options.password_file, "--password-file", "RMQLB_PASSWORD")
-
-    @cache
-    def secret_key() -> str:
-        terminal.pause_progress()
-        return _secret("secret key", options, options.secret_key_file, "--secret-key-file", "RMQLB_SECRET_KEY")
-
     return Access(
         user=options.user,
-        password=password,
+        password=cache(lambda user: _secret("password", f"password for {user}", options, terminal)),
         ca_file=options.ca_file,
         timeout=amounts.seconds(options.source_timeout, "--source-timeout"),
         retries=options.source_retries,
         max_bytes=amounts.byte_count(options.max_size, "--max-size"),
         access_key=options.access_key,
-        secret_key=secret_key,
+        secret_key=cache(lambda: _secret("secret_key", "secret key", options, terminal)),
         security_token=os.environ.get("RMQLB_SECURITY_TOKEN") or None,
         client_cert=options.client_cert,
         client_key=options.client_key,
@@ -99,17 +88,19 @@ def access(options: SourceOptions, terminal: Terminal) -> Access:
     )
 
 
-def _secret(what: str, options: SourceOptions, path: str | None, option: str, variable: str) -> str:
+def _secret(name: str, what: str, options: SourceOptions, terminal: Terminal) -> str:
     from rmqlb.sources.user_files.secrets import read_secret, secret_in_file
 
+    terminal.pause_progress()
+    path: str | None = getattr(options, f"{name}_file")
+    option, variable = options.option(f"{name}_file"), f"RMQLB_{name.upper()}"
     if path is not None:
         return secret_in_file(path, f"{option} {path}")
     if os.environ.get(variable):
         return os.environ[variable]
-    context = options.active_context
-    if context is not None and context.secret is not None:
-        where = context.secret.origin
-        return read_secret(secret_place(str(context.secret.value), where), where, os.environ)
+    written = None if options.active_context is None else options.active_context.values.get("secret")
+    if written is not None:
+        return read_secret(str(written.value), written.origin, os.environ)
     if sys.stdin is not None and sys.stdin.isatty():
         from getpass import getpass
 

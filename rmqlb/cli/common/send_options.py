@@ -1,6 +1,6 @@
 from rmqlb.cli.common.declare import Panel, Text, Texts, own, written
 from rmqlb.cli.common.set_option import SettingsOptions, setting
-from rmqlb.model.limits import MOST_RETRIES
+from rmqlb.model.limits import MOST_RETRIES, MOST_THREADS
 
 _failures, _load, _producer = map(Panel, ("Failures", "Load", "Producer"))
 
@@ -47,19 +47,19 @@ class SendOptions(SettingsOptions):
     trials: Text = _load("N", "Number of simulations with new random numbers. The result has confidence intervals.")
     trace: bool = written.flag("List every attempt and lost message; -o jsonl streams them.")
     fail_on: Texts = written("CONDITION", "Exit 3 if a condition holds: 'lost>0', 'share[broker-a]>60%'; repeatable.")
-    nameserver_notices: Text = setting("nameserver-notices")
-    route_poll: str = setting("route-poll")
-    first_poll: Text = setting("first-poll")
-    threads: int = setting("threads")
-    start_at: Text = setting("start-at")
-    seed: int = setting("seed")
-    key_type: str = setting("key-type")
-    detector: str = setting("detector")
-    proxy_mode: str = setting("proxy-mode")
-    send_timeout_per_request: Text = setting("send-timeout-per-request")
+    nameserver_notices: Text = setting("nameserver-notices=TIME|never")
+    route_poll: str = setting("route-poll=TIME", "30s")
+    first_poll: Text = setting("first-poll=TIME|random")
+    threads: int = setting("threads=N", 1, most=MOST_THREADS)
+    start_at: Text = setting("start-at=BROKER:QUEUE")
+    seed: int = setting("seed=N", 1)
+    key_type: str = setting("key-type=string|int|long", "string")
+    detector: bool = setting("detector")
+    proxy_mode: str = setting("proxy-mode=local|cluster", "local")
+    send_timeout_per_request: Text = setting("send-timeout-per-request=TIME")
     retry_not_store_ok: bool = setting("retry-not-store-ok")
-    exclude: Texts = setting("exclude")
-    priority: Texts = setting("priority")
-    latency_max: Text = setting("latency-max")
-    not_available_duration: Text = setting("not-available-duration")
-    precision: Text = setting("precision")
+    exclude: Texts = setting("exclude=BROKER")
+    priority: Texts = setting("priority=N|none")
+    latency_max: Text = setting("latency-max=MS,MS,…")
+    not_available_duration: Text = setting("not-available-duration=MS,MS,…")
+    precision: Text = setting("precision=P")

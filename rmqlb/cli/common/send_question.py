@@ -1,7 +1,7 @@
 """From the options of `simulate-send` to the scenario, and from the scenario to what is shown."""
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import TypeVar, get_args
+from collections.abc import Iterator, Sequence
+from typing import get_args
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -29,8 +29,8 @@ from rmqlb.model.simulate_send import KeySpread, OtherProducer, SendReport, Send
 from rmqlb.model.snapshot import ClusterSnapshot, Wanted, suggestion
 from rmqlb.sources.source_text import is_live
 from rmqlb.verbs import amounts
-from rmqlb.verbs.amounts import given, read_setting
-from rmqlb.views.formats.machine import JsonLines
+from rmqlb.verbs.amounts import given
+from rmqlb.views.formats.machine import json_line
 from rmqlb.views.numbers import duration, number
 from rmqlb.views.simulate_send import send_report
 
@@ -38,7 +38,6 @@ _DEFAULT_MESSAGES = 1000
 _MOST_KEPT = 2_000_000
 _HIGHEST_PRIORITY = 999_999  # more than a broker's queues
 _COMPARED = ("latency-fault", "clients", "sdks")
-Value = TypeVar("Value")
 
 
 class Question(Struct, frozen=True):
@@ -55,7 +54,7 @@ class Question(Struct, frozen=True):
 
 def read_question(source: SourceOptions, topic: str, options: SendOptions, terminal: Terminal) -> Question:
     trials = given(amounts.count, options.trials, "--trials", MOST_SEND_TRIALS, 2)
-    within = _setting("precision", amounts.percentage, options.precision)
+    within = given(amounts.percentage, options.precision, "--set precision=")
     max_bytes = amounts.byte_count(source.max_size, "--max-size")
     snapshot, route, findings = _route(source, topic, terminal)
     sdks = tuple(dict.fromkeys(options.sdk or (JAVA,)))
@@ -83,7 +82,7 @@ def read_question(source: SourceOptions, topic: str, options: SendOptions, termi
     if not queues:
         raise no_queues(route)
     if options.start_at is not None:
-        start = read_setting("start-at", lambda text, option: values.queue_of(text, queues, option), options.start_at)
+        start = values.queue_of(options.start_at, queues, "--set start-at=")
         scenario = replace(scenario, start_at=start)
     findings += [*_assumed(scenario, sdks, options), *source_findings(snapshot)]
     return Question(snapshot, route, scenario, tuple(findings), keys, sdks, trials, within, options)
@@ -97,30 +96,30 @@ def _producer(options: SendOptions, named: str, topic: str, brokers: Sequence[st
     scenario = SendScenario(
         mode=amounts.one_of(options.mode, "--mode", get_args(Mode)),
         latency_fault=amounts.on_or_off(options.latency_fault, "--latency-fault"),
-        detector=read_setting("detector", amounts.on_or_off, options.detector),
+        detector=options.detector,
         threads=options.threads,
         rate=given(amounts.rate, options.rate, "--rate"),
         duration_us=given(amounts.duration_us, options.for_, "--for"),
-        proxy_mode=read_setting("proxy-mode", amounts.one_of, options.proxy_mode, get_args(ProxyMode)),
+        proxy_mode=amounts.one_of(options.proxy_mode, "--set proxy-mode=", get_args(ProxyMode)),
         timeout_ms=amounts.whole_ms(options.send_timeout, "--send-timeout"),
-        timeout_per_request_ms=_setting("send-timeout-per-request", amounts.whole_ms, options.send_timeout_per_request),
+        timeout_per_request_ms=given(
+            amounts.whole_ms, options.send_timeout_per_request, "--set send-timeout-per-request="
+        ),
         retry_not_store_ok=options.retry_not_store_ok,
         exclude=exclude,
         priorities=tuple(map(_priority, options.priority or ())),
         seed=options.seed,
-        poll_us=read_setting("route-poll", amounts.duration_us, options.route_poll),
-        latency_max=_setting("latency-max", amounts.milliseconds, options.latency_max),
-        not_available_duration=_setting("not-available-duration", amounts.milliseconds, options.not_available_duration),
+        poll_us=amounts.duration_us(options.route_poll, "--set route-poll="),
+        latency_max=given(amounts.milliseconds, options.latency_max, "--set latency-max="),
+        not_available_duration=given(
+            amounts.milliseconds, options.not_available_duration, "--set not-available-duration="
+        ),
     )
     return _as_sdk(scenario, named, options)
 
 
-def _setting(name: str, read: Callable[..., Value], text: str | None) -> Value | None:
-    return None if text is None else read_setting(name, read, text)
-
-
 def _priority(text: str) -> int | None:
-    return None if text.lower() == "none" else read_setting("priority", amounts.count, text, _HIGHEST_PRIORITY, 0)
+    return None if text.lower() == "none" else amounts.count(text, "--set priority=", _HIGHEST_PRIORITY, 0)
 
 
 def _as_sdk(scenario: SendScenario, named: str, options: SendOptions, client: str = NEWEST) -> SendScenario:
@@ -134,7 +133,7 @@ def _as_sdk(scenario: SendScenario, named: str, options: SendOptions, client: st
     first: int | None = poll_us if name == JAVA or poll_us != ROUTE_POLL_US else own.polls_after_s * 1_000_000
     if options.first_poll is not None:
         is_random = options.first_poll.lower() == "random"
-        first = None if is_random else read_setting("first-poll", amounts.duration_us, options.first_poll, zero=True)
+        first = None if is_random else amounts.duration_us(options.first_poll, "--set first-poll=", zero=True)
     return replace(scenario, sdk=name, client_version=version or client, retries=retries, first_poll_us=first)
 
 
@@ -179,17 +178,21 @@ def _route(
 def answer(question: Question, terminal: Terminal, conditions: Sequence[Condition], *, trace: bool) -> None:
     """Simulate, and show the report; as JSON lines every attempt when it ends, with --trace every lost message too."""
     scenario, options, route = question.scenario, question.options, question.route
-    lines = JsonLines(terminal.write) if terminal.format == "jsonl" else None
-    compared, left_out = _compared(question, streams=lines is not None, trace=trace), list[Finding]()
-    with terminal.progress(verb="simulating", beside_rows=lines is not None) as progress:
+    streams = terminal.format == "jsonl"
+    compared, left_out = _compared(question, streams=streams, trace=trace), list[Finding]()
+
+    def write(row: Struct) -> None:
+        terminal.write(json_line(row))
+
+    with terminal.progress(verb="simulating", beside_rows=streams) as progress:
         total = _expected(scenario)
         progress("messages", 0, total)
         report = simulate_send(
             route,
             scenario,
-            trace=trace or None if lines is None else None,
-            sink=None if lines is None else lines.add,
-            lost_sink=lines.add if lines is not None and options.trace else None,
+            trace=None if streams else trace or None,
+            sink=write if streams else None,
+            lost_sink=write if streams and options.trace else None,
             progress=lambda sent: progress("messages", sent, max(total, sent) if total else 0),
         )
 
@@ -214,11 +217,10 @@ def answer(question: Question, terminal: Terminal, conditions: Sequence[Conditio
             )
             report = replace(report, trials=printed_part(trials, SendTrials))
     findings = (*question.findings, *left_out, *report.findings)
-    if lines is not None:
-        lines.flush()
+    if streams:
         terminal.warn(findings)
     tried = _tried(conditions, report, trials)
-    if lines is None:
+    if not streams:
         report = replace(report, keys=question.keys, conditions=tuple(tried))
         profiles = [(profile_of(other.client_version), rules(other)) for other in compared["client versions"]]
         stretches = [(profile.versions, own.duration(0, isolation=True)) for profile, own in profiles]

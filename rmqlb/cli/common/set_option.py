@@ -1,73 +1,21 @@
 """`--set NAME=VALUE`: settings of the simulators for rare cases. docs/settings.md says what they mean."""
 
 import re
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any, get_type_hints
-
-from msgspec import Struct
 
 from rmqlb.cli.common.declare import Declared, Options, Texts, about
 from rmqlb.errors import UsageError
-from rmqlb.model.limits import MOST_THREADS
 from rmqlb.model.snapshot import suggestion
 
-_SEND, _RECEIVE, _REBALANCE, _SIZE = "simulate-send", "simulate-receive", "simulate-rebalance", "size-group"
-_CLOCKS = (_REBALANCE, "plan-rollout")
 _ON_OFF = "on|off"
 
 
-class Setting(Struct, frozen=True):
-    commands: tuple[str, ...]
-    form: str  # of its value; several times where it ends in …
-    default: Any = None
-    most: int | None = None  # of a number from 1 on
-
-
-SETTINGS: Mapping[str, Setting] = {
-    "all-new": Setting((_REBALANCE,), _ON_OFF, default=False),
-    "broadcasting": Setting((_REBALANCE,), _ON_OFF, default=False),
-    "broker-version": Setting((_RECEIVE,), "VERSION", "5.5.0"),
-    "change-at": Setting((_REBALANCE,), "TIME", "30s"),
-    "client-version": Setting(_CLOCKS, "VERSION"),
-    "consume-from": Setting(_CLOCKS, "last|first|timestamp"),
-    "consume-threads": Setting(("plan-rebalance", _REBALANCE, _SIZE), "N", most=MOST_THREADS),
-    "consume-time": Setting(("plan-rebalance", *_CLOCKS), "TIME", "0s"),
-    "consumer-type": Setting(_CLOCKS, "[ID=]push|pull|lite-pull|assign…"),
-    "detector": Setting((_SEND,), _ON_OFF, "off"),
-    "earlier": Setting(("plan-rebalance", *_CLOCKS), "FILE|TIME"),
-    "error-pause": Setting((_RECEIVE,), "TIME", "0s"),
-    "exclude": Setting((_SEND,), "BROKER…"),
-    "first-poll": Setting((_SEND,), "TIME|random"),
-    "for": Setting((_REBALANCE,), "TIME"),
-    "id-sets": Setting((_SIZE,), "N", "100"),
-    "id-share": Setting((_SIZE,), "SHARE", "100%"),
-    "key-type": Setting((_SEND,), "string|int|long", "string"),
-    "latency-max": Setting((_SEND,), "MS,MS,…"),
-    "nameserver-notices": Setting((_SEND, _RECEIVE), "TIME|never"),
-    "not-available-duration": Setting((_SEND,), "MS,MS,…"),
-    "orderly": Setting((_SIZE,), _ON_OFF, default=False),
-    "precision": Setting((_SEND,), "P"),
-    "priority": Setting((_SEND,), "N|none…"),
-    "priority-factor": Setting((_RECEIVE,), "0..100"),
-    "priority-retry": Setting((_RECEIVE,), "0..100", "0"),
-    "proxy-mode": Setting((_SEND,), "local|cluster", "local"),
-    "rate": Setting(("plan-rebalance",), "[TOPIC=]R…"),
-    "remove-master": Setting(("plan-rebalance", _REBALANCE), "BROKER…"),
-    "retry-not-store-ok": Setting((_SEND,), _ON_OFF, default=False),
-    "round-trip": Setting(_CLOCKS, "TIME", "1ms"),
-    "route-poll": Setting((_SEND,), "TIME", "30s"),
-    "sdk": Setting((*_CLOCKS, _SIZE), "[ID=]java|go|cpp…"),
-    "seed": Setting((_SEND, _RECEIVE, *_CLOCKS, _SIZE), "N", 1),
-    "send-timeout-per-request": Setting((_SEND,), "TIME"),
-    "start-at": Setting((_SEND,), "BROKER:QUEUE"),
-    "threads": Setting((_SEND,), "N", 1, most=MOST_THREADS),
-    "trial": Setting((_REBALANCE,), "K", "0"),
-}
-
-
-def setting(name: str, **more: Any) -> Any:
-    """Declare the field of a setting of the table."""
-    return Declared(f"--set {name}", SETTINGS[name].default, has_variable=False, is_setting=True, **more)
+def setting(spelling: str, default: Any = None, **more: Any) -> Any:
+    """Declare the field of a setting, `NAME=METAVAR`; a name alone is on or off, and `most` bounds a number from 1."""
+    name, is_value, metavar = spelling.partition("=")
+    default = default if is_value else False
+    return Declared(f"--set {name}", default, has_variable=False, is_setting=True, form=metavar or _ON_OFF, **more)
 
 
 def timers() -> Any:
@@ -83,15 +31,24 @@ class SettingsOptions(Options):
         vars(self).update(_read(type(self), self.set_ or ()))
 
 
-def names_for(command: str) -> tuple[str, ...]:
-    """The settings of a command, timers last."""
-    own = tuple(name for name, each in SETTINGS.items() if command in each.commands)
-    return (*own, *_timer_names()) if command in _CLOCKS else own
+def settings_in(fields: Mapping[str, Declared | None]) -> dict[str, tuple[str, Declared]]:
+    """Setting → its field and the declaration, sorted; the field of the timers is none."""
+    own = ((each.names[-1], field, each) for field, each in fields.items() if each is not None and each.is_setting)
+    return {name.removeprefix("--set "): (field, each) for name, field, each in sorted(own) if field != "timers"}
 
 
-def as_settings(command: str, words: Sequence[str], options: Container[str]) -> list[str]:
+def names_in(groups: Iterable[type[Options]]) -> tuple[str, ...]:
+    """The names of settings, timers last."""
+    from rmqlb.model.group_scenario import TIMER_NAMES
+
+    fields = {field: declared for group in groups for field, declared in group.fields.items()}
+    return (*settings_in(fields), *(TIMER_NAMES if "timers" in fields else ()))
+
+
+def as_settings(groups: Iterable[type[Options]], words: Sequence[str], options: Container[str]) -> list[str]:
     """The command line with settings that were typed as options, `--seed 7`, as `--set seed=7`."""
-    names, found, left = names_for(command), list[str](), [*words]
+    (group,) = (each for each in groups if issubclass(each, SettingsOptions))
+    names, declared, found, left = names_in([group]), settings_in(group.fields), list[str](), [*words]
     while left:
         word = left.pop(0)
         option, equals, value = word.partition("=")
@@ -100,58 +57,50 @@ def as_settings(command: str, words: Sequence[str], options: Container[str]) -> 
             return [*found, word, *left]
         if option == name or name not in names or option in options:
             found.append(word)
-        elif equals or not left or getattr(SETTINGS.get(name), "form", None) == _ON_OFF:
+        elif equals or not left or (name in declared and declared[name][1].settings["form"] == _ON_OFF):
             found += ["--set", f"{name}{equals}{value}"]
         else:
             found += ["--set", f"{name}={left.pop(0)}"]
     return found
 
 
-def _timer_names() -> tuple[str, ...]:
-    from rmqlb.model.group_scenario import TIMER_NAMES
-
-    return tuple(TIMER_NAMES)
-
-
 def _read(group: type[Options], texts: Sequence[str]) -> dict[str, Any]:
     """Field → its value, from `--set NAME=VALUE` as typed (raises UsageError)."""
     if not texts:
         return {}
-    declared = {field: each for field, each in group.fields.items() if each is not None and each.is_setting}
-    fields = {each.names[-1].removeprefix("--set "): field for field, each in declared.items()}
-    timer_names = _timer_names() if "timers" in declared else ()
+    declared, known = settings_in(group.fields), names_in([group])
     hints, found, given = get_type_hints(group), dict[str, Any](), set[str]()
     for text in texts:
         name, equals, value = text.partition("=")
         name = name.strip().lower().replace("_", "-")
-        if name in timer_names:
+        if name not in known:
+            raise UsageError(f"--set {text}: there is no setting {name}", hint=suggestion("settings", name, known))
+        if name not in declared:
             found.setdefault("timers", []).append(text)
             continue
-        if name not in fields:
-            known = (*(each for each in fields if each != "TIMER"), *timer_names)
-            raise UsageError(f"--set {text}: there is no setting {name}", hint=suggestion("settings", name, known))
-        kind, table = hints[fields[name]], SETTINGS[name]
+        field, own = declared[name]
+        kind = hints[field]
         if not equals and kind is not bool:
-            raise UsageError(f"--set {text}: which value?", hint=f"write {name}={table.form.rstrip('…')}")
+            raise UsageError(f"--set {text}: which value?", hint=f"write {name}={own.settings['form']}")
         if kind == Texts:
-            found.setdefault(fields[name], []).append(value)
+            found.setdefault(field, []).append(value)
             continue
         if name in given:
             raise UsageError(f"--set {text}: {name} is given twice", code="given-twice")
         given.add(name)
-        found[fields[name]] = _value(name, value if equals else "on", kind, table)
+        found[field] = _value(f"--set {name}=", value if equals else "on", kind, own.settings.get("most"))
     return found
 
 
-def _value(name: str, text: str, kind: Any, table: Setting) -> Any:
-    from rmqlb.verbs.amounts import count, on_or_off, read_setting
+def _value(option: str, text: str, kind: Any, most: int | None) -> Any:
+    from rmqlb.verbs.amounts import count, on_or_off
 
     if kind is bool:
-        return read_setting(name, on_or_off, text)
-    if table.most is not None:
-        return read_setting(name, count, text, table.most)
+        return on_or_off(text, option)
+    if most is not None:
+        return count(text, option, most)
     if kind is not int:
         return text
     if not re.fullmatch(r"-?\d{1,18}", text):
-        raise UsageError(f"--set {name}={text}: not a whole number")
+        raise UsageError(f"{option}{text}: not a whole number")
     return int(text)

@@ -32,28 +32,41 @@ _MANY_ROWS = 500
 _USUAL_WIDTH = 80
 
 
-class Progress:
-    """Shows on stderr what is done, how far, and the time left: in a line (live), or in a line per stage.
+class StatusLine:
+    """The line on stderr that work writes again and again; the innermost work that is open has it.
 
-    A line must fit the terminal, for a carriage return takes back no line above it. The line of work around this work
-    makes room, and comes back when this work ends.
+    A line must fit the terminal, for a carriage return takes back no line above it.
     """
 
-    def __init__(
-        self, manner: Literal["live", "stages", "silent"], verb: str = "reading", around: Self | None = None
-    ) -> None:
-        self._verb = verb
-        self._manner = manner
-        self._around = around
-        self._line: str | None = None  # of work that has begun and not ended
-        self._stage = ""
-        self._began = 0.0
+    def __init__(self) -> None:
+        self.open: list[Progress] = []
         self._shown = 0
+
+    def write(self, line: str) -> None:
+        now = width(line)
+        sys.stderr.write("\r" + line + " " * (self._shown - now))
+        sys.stderr.flush()
+        self._shown = now
+
+    def clear(self) -> None:
+        if self._shown:
+            self.write("")
+            sys.stderr.write("\r")
+            sys.stderr.flush()
+
+
+class Progress:
+    """Shows what is done, how far, and the time left: in the line (live), or in a line per stage."""
+
+    def __init__(
+        self, manner: Literal["live", "stages", "silent"], verb: str = "reading", status: StatusLine | None = None
+    ) -> None:
+        self._manner, self._verb, self._status = manner, verb, status or StatusLine()
+        self.line = cut_to_width(verb, _room()) if manner == "live" else ""
+        self._stage, self._began = "", 0.0
 
     def __call__(self, what: str, done: int, total: int) -> None:
         """Show that the next of `total` parts is under way; 0 is an unknown total."""
-        if self._manner == "silent":
-            return
         now = time.monotonic()
         if what != self._stage:
             self._stage, self._began = what, now
@@ -65,44 +78,21 @@ class Progress:
             end = f"{count}, about {left:.0f} s left" if left >= 1 else count
             room = _room()
             name = cut_to_width(visible(f"{self._verb} {what}"), room - len(end))
-            self._write(cut_to_width(f"{name}{end}", room))
-
-    def clear(self) -> None:
-        line = self._line
-        if self._shown:
-            self._write("")
-            sys.stderr.write("\r")
-            sys.stderr.flush()
-        self._line = line
-
-    def show_again(self) -> None:
-        if self._line:
-            self._write(self._line)
-
-    def open(self) -> Self:
-        """The innermost work that has not ended, if any has not."""
-        return self if self._line is not None or self._around is None else self._around.open()
+            self.line = cut_to_width(f"{name}{end}", room)
+            self._status.write(self.line)
 
     def __enter__(self) -> Self:
-        if self._around is not None:
-            self._around.clear()
-        self._line = ""
-        if self._manner == "live":
-            self._write(cut_to_width(self._verb, _room()))
+        self._status.clear()
+        self._status.open.append(self)
+        if self.line:
+            self._status.write(self.line)
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.clear()
-        self._line = None
-        if self._around is not None:
-            self._around.show_again()
-
-    def _write(self, line: str) -> None:
-        self._line = line
-        now = width(line)
-        sys.stderr.write("\r" + line + " " * (self._shown - now))
-        sys.stderr.flush()
-        self._shown = now
+        self._status.clear()
+        self._status.open.remove(self)
+        if self._status.open and (around := self._status.open[-1].line):
+            self._status.write(around)
 
 
 def _room() -> int:
@@ -143,7 +133,7 @@ class Terminal:
         if files is not None:
             files.check()
         self.repeating = False
-        self._progress = Progress("silent")
+        self._status = StatusLine()
         self.format = options.output or ("table" if sys.stdout.isatty() else "plain")
         known = (*FORMATS, *more_formats)
         if self.format not in known:
@@ -236,12 +226,11 @@ class Terminal:
         if self._options.quiet or self.repeating or (beside_rows and sys.stdout.isatty()):
             return Progress("silent", verb)
         manner: Literal["live", "stages", "silent"] = "stages" if stages else "silent"
-        self._progress = Progress("live" if sys.stderr.isatty() else manner, verb, self._progress.open())
-        return self._progress
+        return Progress("live" if sys.stderr.isatty() else manner, verb, self._status)
 
     def pause_progress(self) -> None:
         """Make room on stderr for something else, such as a question; the next part is shown again."""
-        self._progress.open().clear()
+        self._status.clear()
 
     def must_redraw_or_stream(self) -> None:
         """Choose the format of something that is shown again and again: tables on a terminal, JSON lines elsewhere."""

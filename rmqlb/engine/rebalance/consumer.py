@@ -223,7 +223,7 @@ class Client:
         env, clocks, profile, born = self.env, self.clocks, self.profile, self.created_us
         begin = env.clock.now
         if not profile.ticks:
-            self._bell.belongs_to(self._do(self._loop()))
+            self._bell.sleeper = self._do(self._loop())
         timers: list[tuple[Callable[[], Generator[int, None, object]], int, int]] = [
             (self._polls, clocks.first_poll_us, clocks.route_poll_us),
             (self.connections.heartbeats, clocks.first_heartbeat_us, clocks.heartbeat_us),

@@ -16,6 +16,7 @@ from typing import Literal, TypeVar
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from rmqlb.engine.kernel import Draws
 from rmqlb.engine.send.fault import TopicPublishInfo
 from rmqlb.engine.send.profile import ClientProfile
 from rmqlb.model.message_queue import MessageQueue
@@ -195,9 +196,8 @@ def _no_queues_yet() -> TopicPublishInfo:
 
 class Thread(Struct, eq=False):
     number: int  # from 1
-    key: int  # of its random numbers
+    draws: Draws  # its random numbers
     arrival: int = 0  # number of its next message by arrival, from 0; its own messages are every K-th
-    draws: int = 0  # random numbers used so far
     free: int = 0  # the tick from which it may begin its next message
     info: TopicPublishInfo = field(default_factory=_no_queues_yet)  # its view of the queue list
     version: int = -1  # of the route of `info`

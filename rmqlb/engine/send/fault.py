@@ -147,17 +147,13 @@ class FaultStrategy:
             return True
         return now >= item.start and (item.reachable or not self.profile.available_is_reachable)
 
-    def is_reachable(self, broker_name: str) -> bool:
-        item = self.items.get(broker_name)
-        return item is None or item.reachable
-
     def _filter(self, info: TopicPublishInfo, last: str | None, now: int, *, reset_index: bool) -> MessageQueue:
-        profile = self.profile
+        profile, items = self.profile, self.items
         if reset_index and profile.resets_index:
             info.reset_index()
         return (
             info.select_where(profile, lambda name: name != last and self.is_available(name, now))
-            or info.select_where(profile, lambda name: name != last and self.is_reachable(name))
+            or info.select_where(profile, lambda name: name != last and (name not in items or items[name].reachable))
             or info.select(profile)
         )
 

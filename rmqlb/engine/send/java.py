@@ -67,11 +67,6 @@ class JavaRandom:
         return self._state >> (48 - bits)
 
 
-def hash_position(code: int, size: int) -> int:
-    """The place in a list of that size that a hash points to: Java's remainder without its sign."""
-    return abs(code) % size
-
-
 def hash_code(arg: object) -> int:
     """`arg.hashCode()` as Java computes it, a signed 32-bit number.
 

@@ -8,10 +8,10 @@ from typing import Any, assert_never
 from msgspec.structs import replace
 
 from rmqlb.engine.arguments import SELECTOR, as_function, kind_of, quietly, shortened, thrown
-from rmqlb.engine.kernel import stream_key
+from rmqlb.engine.kernel import Draws, stream_key
 from rmqlb.engine.send.cluster import NO_ROUTE, SEND_OK, Message, Outcome, Thread, broken
 from rmqlb.engine.send.fault import FaultStrategy
-from rmqlb.engine.send.java import JavaRandom, hash_position
+from rmqlb.engine.send.java import JavaRandom
 from rmqlb.engine.send.producer import Producer, Steps
 from rmqlb.errors import CustomAnswerError
 from rmqlb.model.message_queue import MessageQueue
@@ -222,8 +222,8 @@ class AsyncProducer(JavaProducer):
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
         number, seed = len(self.threads), self.scenario.seed
-        keys = ((each.number, stream_key(seed, 0, each.key & 0xFFFF_FFFF)) for each in self.threads)
-        self._callbacks = [Thread(number + own, key) for own, key in keys]
+        keys = ((each.number, stream_key(seed, 0, self.key(each.number) & 0xFFFF_FFFF)) for each in self.threads)
+        self._callbacks = [Thread(number + own, Draws(key)) for own, key in keys]
         # Separate objects: the fault strategy learns something else than after SYNC sends, and `is` distinguishes the
         # objects from a broker's answer of the same name.
         self.refused = broken(CONNECT, reachable=not self.profile.async_connects_first)
@@ -335,8 +335,7 @@ class SelectorProducer(JavaProducer):
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
-        seed = stream_key(self.scenario.seed, self.trial, 0)
-        self._choose = _chooser(self.scenario.chosen_by or Selector("machine-room"), seed)
+        self._choose = _chooser(self.scenario.chosen_by or Selector("machine-room"), seed=self.key(0))
 
     def send(self, thread: Thread) -> Steps:
         message = self.begin(thread)
@@ -372,7 +371,7 @@ def _chooser(selector: Selector, seed: int) -> Callable[[int, list[MessageQueue]
     match selector.kind:
         case "hash":
             hashes = selector.key_hashes or (0,)
-            return lambda message, queues: queues[hash_position(hashes[(message - 1) % len(hashes)], len(queues))]
+            return lambda message, queues: queues[abs(hashes[(message - 1) % len(hashes)]) % len(queues)]
         case "random":
             random = JavaRandom(seed)
             return lambda _, queues: queues[random.next_int(len(queues))]

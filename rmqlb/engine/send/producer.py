@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from fractions import Fraction
 from heapq import heappop, heappush
 
-from rmqlb.engine.kernel import draw, stream_key
+from rmqlb.engine.kernel import Draws, stream_key
 from rmqlb.engine.send.cluster import NEVER, Cluster, Message, Outcome, Thread
 from rmqlb.engine.send.fault import TopicPublishInfo
 from rmqlb.engine.send.java import MASK, int32, java_abs
@@ -43,7 +43,7 @@ class Producer(ABC):
         self._interval = None if interval is None else interval.numerator
         self.per_ms = 1000 * self.per_us
         # Without a first poll in the scenario, a random time in the first interval; stream 0 has no other use.
-        drawn = (draw(stream_key(scenario.seed, trial, 0), 0) >> 32) * scenario.poll_us >> 32
+        drawn = (Draws(self.key(0)).bits() >> 32) * scenario.poll_us >> 32
         self.first_poll_us = drawn if scenario.first_poll_us is None else scenario.first_poll_us
         self.cluster = Cluster(route, scenario, profile, self.per_us, self.first_poll_us)
         self.publish_queues = tuple(self.cluster.queues)
@@ -53,7 +53,7 @@ class Producer(ABC):
         self.now = self.started = 0  # the tick; messages begun
         self.ended = 0  # the tick of the end: the last message's, or after the duration
         numbers = range(1, scenario.threads + 1)
-        self.threads = [Thread(each, stream_key(scenario.seed, trial, each), arrival=each - 1) for each in numbers]
+        self.threads = [Thread(each, Draws(self.key(each)), arrival=each - 1) for each in numbers]
         self._limit = NEVER if scenario.messages is None else scenario.messages
         self._until = NEVER if scenario.duration_us is None else scenario.duration_us * self.per_us
         self._spawned = 0
@@ -118,13 +118,11 @@ class Producer(ABC):
     def outside(self, until: int) -> None:  # noqa: B027 - only some producers have more than their messages
         """Run everything else that is due before the cluster changes at a tick."""
 
-    def draw(self, thread: Thread) -> int:
-        bits = draw(thread.key, thread.draws)
-        thread.draws += 1
-        return bits
+    def key(self, stream: int) -> int:
+        return stream_key(self.scenario.seed, self.trial, stream)
 
     def below(self, number: int, thread: Thread) -> int:
-        return (self.draw(thread) >> 32) * number >> 32
+        return (thread.draws.bits() >> 32) * number >> 32
 
     def reaction_of(self, broker_name: str) -> Reaction | None:
         found = self.cluster.failing.get(broker_name)
@@ -138,11 +136,10 @@ class Producer(ABC):
         if thread.number == 1 and is_first and start is not None and cluster.queues:
             index = start - 1 + len(cluster.queues)
         else:
-            index = self._new_index(self.draw(thread))
+            index = self._new_index(thread.draws.bits())
         if is_first:
             # A separate stream, so that scenarios without this index draw the same other numbers.
-            key = stream_key(self.scenario.seed, self.trial, -thread.number)
-            thread.worst.send_which_queue = self._new_index(draw(key, 0))
+            thread.worst.send_which_queue = self._new_index(Draws(self.key(-thread.number)).bits())
         info = TopicPublishInfo((), index, cluster.write_queue_nums, lambda: self.below(MASK, thread))
         info.queues = cluster.queues
         thread.info, thread.version = info, cluster.version
@@ -208,7 +205,7 @@ class Producer(ABC):
         if reaction is not None and reaction.kind in ("slow", "refused"):
             return reaction.cost_us * self.per_us
         latency = self.scenario.latencies.get(message.queue.broker_name, self.scenario.latency)
-        us = latency.table[0] if len(latency.table) == 1 else pick(latency, self.draw(message.thread))
+        us = latency.table[0] if len(latency.table) == 1 else pick(latency, message.thread.draws.bits())
         return us * self.per_us
 
     def finish(self, message: Message, lost_by: str | None, at: int | None = None) -> None:

@@ -167,11 +167,11 @@ SDKS = (
     SdkProfile("java", "5.5.0", 2126, "java", None, grpc=False, live=True),
     SdkProfile(
         "go", "2.1.2", 1079, "fnv-1a", "go", "uint32", counts_first=True, grpc=False, retries=3, starts=0,
-        isolates="", polls_after_s=30, note="one producer in each client instance",
+        isolates="", backs_off="", polls_after_s=30, note="one producer in each client instance",
     ),
     SdkProfile(
-        "cpp", "2.2.0", 320, "libstdc++", "cpp", grpc=False, retries=4, starts=0, isolates="", polls_after_s=30,
-        note="SendMessageOrderlyByShardingKey; std::hash of 64-bit libstdc++",
+        "cpp", "2.2.0", 320, "libstdc++", "cpp", grpc=False, retries=4, starts=0, isolates="", backs_off="",
+        polls_after_s=30, note="SendMessageOrderlyByShardingKey; std::hash of 64-bit libstdc++",
     ),
     SdkProfile("java-grpc", "5.2.0", 784, "siphash", "every-broker", live=True),
     SdkProfile(

@@ -14,7 +14,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from rmqlb.engine.arguments import items, require
-from rmqlb.engine.send.java import JavaRandom, hash_code, hash_position
+from rmqlb.engine.send.java import JavaRandom, hash_code
 from rmqlb.engine.send.profile import SDKS, Hash, SdkProfile
 from rmqlb.engine.send.profile import sdk as chosen_sdk
 from rmqlb.errors import DataError, JavaArithmeticError, UsageError
@@ -204,7 +204,7 @@ def select_by_hash(queues: Sequence[MessageQueue], arg: object, sdk: str = "java
     code = hash_code(arg)
     if not listed:
         raise JavaArithmeticError("/ by zero")
-    return listed[hash_position(code, len(listed))]
+    return listed[abs(code) % len(listed)]
 
 
 def select_by_random(queues: Sequence[MessageQueue], random: JavaRandom) -> MessageQueue:

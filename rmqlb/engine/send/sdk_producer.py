@@ -83,14 +83,8 @@ class SdkProducer(Producer):
             if is_first or self.sdk.polls:
                 self.take_route(thread, is_first=is_first)
 
-    def pause(self, message: Message) -> int:  # noqa: ARG002 - for gRPC
-        return 0
-
     def attempt_failed(self, message: Message, *, last: bool) -> None:
         """React to a failed attempt."""
-
-    def retries_code(self, code: int) -> bool:
-        return not (code == _SYSTEM_BUSY and self.sdk.gives_up_busy)
 
     def send(self, thread: Thread) -> Steps:
         message = self.begin(thread)
@@ -118,8 +112,9 @@ class SdkProducer(Producer):
                 self.attempt_failed(message, last=last)
             if not outcome.failed or last or not outcome.retry:
                 break
-            if pause := self.pause(message):
-                yield pause
+            if outcome.code == _SYSTEM_BUSY and self.sdk.backs_off:
+                doubled = message.attempt if self.sdk.backs_off == "next" else message.attempt - 1
+                yield min(_BACKOFF_US << doubled, _MOST_BACKOFF_US) * self.per_us
             pick = next(picks, None)
         self.finish_stored(message)
 
@@ -128,7 +123,8 @@ class SdkProducer(Producer):
             return SEND_OK
         if reaction.kind == "status":
             return Outcome(reaction.name, "status")
-        retry = self.retries_code(reaction.code)
+        is_busy = reaction.code == _SYSTEM_BUSY
+        retry = reaction.code in _GO_RETRIED if self.sdk.name == "go" else not (is_busy and self.sdk.gives_up_busy)
         return Outcome(reaction.name, "code", retry=retry, isolation=True, code=reaction.code)
 
     def without_excluded(self, queues: list[MessageQueue]) -> list[MessageQueue]:
@@ -169,9 +165,6 @@ class GoProducer(SdkProducer):
         while True:
             self.follow_route(message.thread)
             yield self._robin.select(), True
-
-    def retries_code(self, code: int) -> bool:
-        return code in _GO_RETRIED
 
 
 class CppProducer(SdkProducer):
@@ -266,12 +259,6 @@ class GrpcProducer(SdkProducer):
     def _is_dead(self, broker_name: str) -> bool:
         reaction = self.reaction_of(broker_name)
         return reaction is not None and reaction.kind in ("refused", "timeout")
-
-    def pause(self, message: Message) -> int:
-        if message.outcome.code != _SYSTEM_BUSY or not self.sdk.backs_off:
-            return 0
-        doubled = message.attempt if self.sdk.backs_off == "next" else message.attempt - 1
-        return min(_BACKOFF_US << doubled, _MOST_BACKOFF_US) * self.per_us
 
     def attempt_failed(self, message: Message, *, last: bool) -> None:
         if not self.sdk.isolates or (last and self.sdk.isolates == "before-retry"):

@@ -543,12 +543,14 @@ def with_owners(
     queues: Mapping[MessageQueue, QueueState],
     held: Mapping[str, Set[MessageQueue]],  # client ID → its queues; a consumer that did not answer is absent
     members: Set[str] | None,
-    popped: Set[str] = frozenset(),  # topics without owners, because they are consumed by POP
+    reports: Mapping[str, MemberReport],
 ) -> dict[MessageQueue, QueueState]:
     """The queues with the owners that consumers report.
 
-    When every consumer answered, a queue that none reports has no owner; otherwise its known owners stay.
+    When every consumer answered, a queue that none reports has no owner, unless its topic is consumed by POP; otherwise
+    its known owners stay.
     """
+    popped = frozenset[str]().union(*(report.pop_topics or () for report in reports.values()))
     owners: dict[MessageQueue, frozenset[str]] = {}
     if members and members <= held.keys():
         owners = dict.fromkeys((queue for queue in queues if queue.topic not in popped), frozenset())
@@ -556,7 +558,3 @@ def with_owners(
         owners |= {queue: owners.get(queue, frozenset()) | {client_id} for queue in found}
     states = {queue: queues.get(queue, QueueState()) for queue in (*queues, *owners)}
     return states | {queue: replace(states[queue], owners=ids) for queue, ids in owners.items()}
-
-
-def popped_topics(reports: Mapping[str, MemberReport]) -> frozenset[str]:
-    return frozenset[str]().union(*(report.pop_topics or () for report in reports.values()))

@@ -5,9 +5,7 @@ from __future__ import annotations
 import os
 import re
 import stat
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from msgspec.structs import replace
@@ -36,11 +34,11 @@ _SECRETS = ("password", "secret-key", "secretkey", "passwd", "token", "password-
 _WORDS = {bool: "true or false", int: "a number", float: "a number", str: "a text", list: "a list", dict: "a mapping"}
 
 
-def of_configuration(error: UsageError) -> UsageError:
-    return error if error.code != UsageError.code else UsageError(error.message, hint=error.hint, code="config-invalid")
+Check = Callable[[str, Value, str], None]
+"""Refuses a value of a key that makes no sense; the text says where it is (raises UsageError)."""
 
 
-def read_user_file(path: str) -> ConfigFile:
+def read_user_file(path: str, check: Check) -> ConfigFile:
     """The user's file, empty when it is missing (raises UsageError)."""
     try:
         text, mode = _read(path)
@@ -48,9 +46,11 @@ def read_user_file(path: str) -> ConfigFile:
             return ConfigFile()
         if mode & 0o022:
             raise UsageError(f"{path}: other users can change it", hint=f"chmod 600 {path}", code="config-not-private")
-        config = _ConfigReader(text, path).config()
+        config = _ConfigReader(text, path, check).config()
     except UsageError as error:
-        raise of_configuration(error) from None
+        if error.code != UsageError.code:
+            raise
+        raise UsageError(error.message, hint=error.hint, code="config-invalid") from None
     for context in config.contexts.values():
         if "secret" in context.values and mode & 0o077:
             where = context.values["secret"].origin
@@ -88,8 +88,9 @@ def _read(path: str) -> tuple[str | None, int]:
 
 
 class _ConfigReader(StrictReader):
-    def __init__(self, text: str, path: str) -> None:
+    def __init__(self, text: str, path: str, check: Check) -> None:
         super().__init__(text, path, "write output: json")
+        self._check = check
         self._found = self.document()
         self._lines = lines_of(text) if isinstance(self._found, dict) else {}
 
@@ -127,6 +128,7 @@ class _ConfigReader(StrictReader):
             if name in known:
                 at = (*path, name)
                 written[name] = Written(self._typed(each, known[name], at), self._place(at), self._lines.get(at, 1))
+                self._check(name, written[name].value, written[name].origin)
         return written
 
     def _typed(self, value: object, key: Key, path: Path) -> Value:
@@ -179,15 +181,21 @@ def _queues(entry: Any, topics: tuple[str, ...], where: str) -> list[MessageQueu
 _HEAD = "# Contexts and settings of rmqlb. `rmqlb context` rewrites it; comments do not last.\n"
 
 
-def change_user_file(path: str, change: Callable[[ConfigFile], ConfigFile]) -> ConfigFile:
+def change_user_file(path: str, change: Callable[[ConfigFile], ConfigFile], check: Check) -> ConfigFile:
+    import fcntl
+
     folder = os.path.dirname(path)
     try:
         make_private_folder(folder)
         if os.stat(folder).st_mode & 0o077:
             os.chmod(folder, 0o700)
-        with _alone_in(folder, path):
-            changed = change(read_user_file(path))
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)  # of the folder itself, so no lock file remains
+            changed = change(read_user_file(path, check))
             replace_file(os.path.realpath(path), _HEAD + _text(changed), mode=0o600)
+        finally:
+            os.close(descriptor)
     except OSError as error:
         raise UsageError(f"cannot write {path}: {error.strerror or error}", code="cannot-write") from None
     return changed
@@ -222,29 +230,3 @@ def _text(config: ConfigFile) -> str:
         document[_CONTEXTS] = {name: plain(context.values, ENDPOINT) for name, context in config.contexts.items()}
     text: str = yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=1_000_000)
     return text if document else ""
-
-
-_PATIENCE_S = 10.0
-_PAUSE_S = 0.02
-
-
-@contextmanager
-def _alone_in(folder: str, path: str) -> Iterator[None]:
-    """Lock the folder itself, so no lock file remains."""
-    import fcntl
-
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        deadline = time.monotonic() + _PATIENCE_S
-        while True:
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if time.monotonic() > deadline:
-                    problem = f"{path}: another rmqlb process has held its lock for {_PATIENCE_S:.0f} s"
-                    raise UsageError(problem, hint="end that process, or try again") from None
-                time.sleep(_PAUSE_S)
-        yield
-    finally:
-        os.close(descriptor)

@@ -7,19 +7,21 @@ import stat
 from collections.abc import Mapping
 
 from rmqlb.errors import UsageError
-from rmqlb.model.configuration import SecretPlace
+from rmqlb.model.configuration import secret_place
 
 _LONGEST = 10_000
 
 
-def read_secret(place: SecretPlace, where: str, environment: Mapping[str, str]) -> str:
-    if place.kind == "file":
-        return secret_in_file(os.path.expanduser(place.name), f"{where}: {place}")
-    if place.kind == "env":
-        if not environment.get(place.name):
-            raise UsageError(f"{where}: {place}: the variable is not set", hint=f"set {place.name}", code="no-secret")
-        return environment[place.name]
-    return _in_keyring(place, where)
+def read_secret(text: str, where: str, environment: Mapping[str, str]) -> str:
+    """The secret at its place (`secret_place`)."""
+    kind, name = secret_place(text, where)
+    if kind == "file":
+        return secret_in_file(os.path.expanduser(name), f"{where}: {text}")
+    if kind == "env":
+        if not environment.get(name):
+            raise UsageError(f"{where}: {text}: the variable is not set", hint=f"set {name}", code="no-secret")
+        return environment[name]
+    return _in_keyring(name, f"{where}: {text}")
 
 
 def secret_in_file(path: str, what: str) -> str:
@@ -44,24 +46,20 @@ def _require_private(descriptor: int, path: str, what: str) -> None:
         raise UsageError(f"{what}: other users can read it", hint=f"chmod 600 {path}", code="secret-not-private")
 
 
-def _in_keyring(place: SecretPlace, where: str) -> str:
-    service, _, user = place.name.rpartition("/")
+def _in_keyring(name: str, what: str) -> str:
+    service, _, user = name.rpartition("/")
     try:
         import keyring
     except ImportError:
-        problem = f"{where}: {place}: the package keyring is not installed"
-        raise UsageError(problem, hint="pip install 'rmqlb[keyring]'", code="needs-extra") from None
+        hint = "pip install 'rmqlb[keyring]'"
+        raise UsageError(f"{what}: the package keyring is not installed", hint=hint, code="needs-extra") from None
     try:
         secret = keyring.get_password(service, user)
     except Exception as error:  # noqa: BLE001 - a keyring's backend may raise anything
         hint = "is the keyring unlocked? keyring diagnose shows which keyring is in use"
-        raise UsageError(
-            f"{where}: {place}: the keyring does not return the secret ({type(error).__name__})",
-            hint=hint,
-            code="no-secret",
-        ) from None
+        problem = f"{what}: the keyring does not return the secret ({type(error).__name__})"
+        raise UsageError(problem, hint=hint, code="no-secret") from None
     if not isinstance(secret, str) or not secret:
-        raise UsageError(
-            f"{where}: {place}: the keyring has no such entry", hint=f"keyring set {service} {user}", code="no-secret"
-        )
+        hint = f"keyring set {service} {user}"
+        raise UsageError(f"{what}: the keyring has no such entry", hint=hint, code="no-secret")
     return secret

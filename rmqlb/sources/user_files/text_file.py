@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import sys
 
-from rmqlb.errors import DataError, UsageError
+from rmqlb.errors import DataError, UsageError, typed
 
 
 def read_text(path: str, option: str, max_bytes: int, too_large_hint: str = "--max-size raises the limit") -> str:
     """The text of a file, or of stdin for `-` (raises DataError, UsageError)."""
-    prefix = option if option.endswith(("=", "@")) else f"{option} "
+    prefix = typed(option, "")
     try:
         if path == "-":
             data = sys.stdin.buffer.read(max_bytes + 1) if sys.stdin is not None else b""

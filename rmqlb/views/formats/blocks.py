@@ -89,36 +89,26 @@ def print_blocks(section: Section, console: Console) -> None:
         console.print(Text(section.more))
 
 
-def plain_blocks(section: Section) -> str:
-    paragraphs = [visible(section.title)] if section.title else []
-    for block in _shown(section):
-        lines = [f"{_sign(block)}{_with(visible(block.heading), visible(block.beside))}"] if block.heading else []
-        labels = _label_width(block)
-        for part in block.parts:
-            label = _label(part, block)
-            for text, beside in _lines(part, cut=False):
-                lines.append(f"{label}{' ' * (labels - width(label))}{_with(text, beside)}".rstrip())
-                label = ""
-        paragraphs.append("\n".join(lines))
-    return "\n\n".join([*paragraphs, *filter(None, [section.more])])
-
-
-def markdown_blocks(section: Section) -> str:
+def text_blocks(section: Section, *, is_markdown: bool) -> str:
     def quoted(text: str) -> str:
-        return safe_markdown(visible(text))
+        return safe_markdown(visible(text)) if is_markdown else visible(text)
 
-    paragraphs = [f"**{quoted(section.title)}**"] if section.title else []
+    item, strong = ("- ", "**") if is_markdown else ("", "")
+    paragraphs = [f"{strong}{quoted(section.title)}{strong}"] if section.title else []
     for block in _shown(section):
-        head = f"- {_sign(block)}{_with(f'**{quoted(block.heading)}**', quoted(block.beside))}"
-        lines, indent = ([head], "  ") if block.heading else ([], "")
+        head = _with(f"{strong}{quoted(block.heading)}{strong}", quoted(block.beside))
+        lines = [f"{item}{_sign(block)}{head}"] if block.heading else []
         for part in block.parts:
-            texts = [safe_markdown(_with(text, beside)) for text, beside in _lines(part)]
-            if len(texts) == 1:
-                lines.append(f"{indent}- {quoted(part.label)}: {texts[0]}")
-            else:
-                lines += [f"{indent}- {quoted(part.label)}:", *(f"{indent}  - {text}" for text in texts)]
+            label, texts = _label(part, block), [quoted(_with(*line)) for line in _lines(part, cut=False)]
+            if not is_markdown:
+                label += " " * (_label_width(block) - width(label))
+                lines += [f"{' ' * width(label) if at else label}{text}".rstrip() for at, text in enumerate(texts)]
+                continue
+            indent = " " * (_INDENT if block.heading else 0)
+            label = f"{indent}- {quoted(part.label)}:"
+            lines += [f"{label} {texts[0]}"] if len(texts) == 1 else [label, *(f"{indent}  - {each}" for each in texts)]
         paragraphs.append("\n".join(lines))
-    return "\n\n".join([*paragraphs, *map(safe_markdown, filter(None, [section.more]))])
+    return "\n\n".join([*paragraphs, *filter(None, [quoted(section.more)])])
 
 
 def _shown(section: Section) -> list[Block]:

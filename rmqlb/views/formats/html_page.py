@@ -125,9 +125,7 @@ def _cell(column: Column, title: str, side: str, cell: Cell) -> str:
     is_wrong = column.kind == "owners" and isinstance(cell, tuple) and len(cell) != 1
     colour = "error" if is_wrong else _CLASSES.get(str(cell), "") if named else ""
     plain = cell_text(column, cell)
-    parts = (
-        f'<span class="{style}">{escape(fit_for_xml(part))}</span>' for part, style in painted(column, cell, plain)
-    )
+    parts = (f'<span class="{style}">{escape(fit_for_xml(part))}</span>' for part, style in painted(cell, plain))
     text = "".join(parts) or _text(plain)
     classes = " ".join(filter(None, (side or ("l" if len(text) > _SHORT else ""), colour)))
     return f'<td class="{classes}" data-column="{title}">{text}</td>'

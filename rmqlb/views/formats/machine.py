@@ -1,4 +1,4 @@
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -27,36 +27,16 @@ def as_json(value: Value) -> str:
     return safe_json(text) + "\n"
 
 
-class JsonLines:
-    LARGEST = 1 << 16
-
-    def __init__(self, write: Callable[[str], None]) -> None:
-        self._write = write
-        self._encode = msgspec.json.Encoder().encode_into
-        self._buffer = bytearray()
-
-    def add(self, value: Value) -> None:
-        end = len(self._buffer)
-        try:
-            self._encode(value, self._buffer, -1)
-        except UnicodeEncodeError:
-            self._buffer[end:] = _with_half_pairs(value, separators=(",", ":")).encode()
-        self._buffer += b"\n"
-        if len(self._buffer) > self.LARGEST:
-            self.flush()
-
-    def flush(self) -> None:
-        self._write(safe_json(self._buffer.decode()))
-        self._buffer.clear()
+def json_line(value: Value) -> str:
+    try:
+        text = msgspec.json.encode(value).decode()
+    except UnicodeEncodeError:
+        text = _with_half_pairs(value, separators=(",", ":"))
+    return safe_json(text) + "\n"
 
 
 def as_json_lines(values: Iterable[Value]) -> str:
-    parts: list[str] = []
-    lines = JsonLines(parts.append)
-    for value in values:
-        lines.add(value)
-    lines.flush()
-    return "".join(parts)
+    return "".join(map(json_line, values))
 
 
 def _with_half_pairs(value: Value, **form: Any) -> str:

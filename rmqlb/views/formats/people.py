@@ -198,7 +198,7 @@ def _cell(column: Column, cell: Cell, labels: Mapping[str, str]) -> Text:
     from rich.text import Text
 
     text = _text(column, cell, labels)
-    if parts := list(painted(column, cell, text)):
+    if parts := list(painted(cell, text)):
         return Text.assemble(*parts)
     if column.kind == "owners":
         return Text(text, style=STYLES["error"] if isinstance(cell, tuple) and len(cell) != 1 else "")
@@ -243,7 +243,7 @@ def as_plain(report: Report, *, is_markdown: bool = False) -> str:
     parts = [*blocks.markdown_lead(report)] if is_markdown else [*filter(None, ["\n".join(map(visible, report.facts))])]
     for whole in report.sections:
         if whole.blocks is not None:
-            parts += filter(None, [blocks.markdown_blocks(whole) if is_markdown else blocks.plain_blocks(whole)])
+            parts += filter(None, [blocks.text_blocks(whole, is_markdown=is_markdown)])
             continue
         section = for_people(whole)
         if not section.rows:

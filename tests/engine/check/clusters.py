@@ -1,4 +1,4 @@
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import date
 
 from msgspec.structs import replace
@@ -15,7 +15,7 @@ AVG_CLASS = "AllocateMessageQueueAveragely"
 
 
 def cluster(
-    *groups: ConsumerGroup, routes: tuple[TopicRouteData, ...] = (route(a=4),), unread: tuple[Unread, ...] = ()
+    *groups: ConsumerGroup, routes: Sequence[TopicRouteData] = (route(a=4),), unread: tuple[Unread, ...] = ()
 ) -> ClusterSnapshot:
     return ClusterSnapshot(
         "test", "a test", routes={each.topic: RouteSighting(each, HERE) for each in routes},
@@ -48,19 +48,10 @@ def members(
     for i, number in (lag or {}).items():
         queue = MessageQueue("T", "a", i)
         states[queue] = replace(states.get(queue, QueueState()), broker_offset=100 + number, consumer_offset=100)
-    return replace(
-        found,
-        topics=None if topics is None else tuple(topics.split()),
-        queues=states,
-        reports={
-            client_id: MemberReport(
-                client_id,
-                None if subscribed is None or client_id not in subscribed else frozenset(subscribed[client_id].split()),
-                strategy,
-            )
-            for client_id in sorted(ids if strategy or subscribed else ())
-        },
-    )
+    reading = {client_id: frozenset(its.split()) for client_id, its in (subscribed or {}).items()}
+    reporting = sorted(ids if strategy or subscribed else ())
+    reports = {client_id: MemberReport(client_id, reading.get(client_id), strategy) for client_id in reporting}
+    return replace(found, topics=None if topics is None else tuple(topics.split()), queues=states, reports=reports)
 
 
 def policy(limits: Mapping[str, Bound], *patterns: str, waivers: tuple[Waiver, ...] = (), **more: object) -> Policy:

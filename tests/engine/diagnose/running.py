@@ -56,10 +56,7 @@ def running(*processes: Process, routes: Sequence[TopicRouteData] = TWO_BROKERS,
         for queue in _share(process, lists, routes):
             held[queue].add(process.client_id)
     group = ConsumerGroup(
-        "g",
-        Seen("the cluster", AT),
-        consume_type="CONSUME_PASSIVELY",
-        message_model="CLUSTERING",
+        "g", Seen("the cluster", AT), consume_type="CONSUME_PASSIVELY", message_model="CLUSTERING",
         topics=tuple(sorted({topic for process in processes for topic in process.topics})) or ("T",),
         views=tuple(
             MemberView(tuple(lists[broker]), Seen(f"broker {broker}", AT), f"{broker}:10911")
@@ -67,10 +64,8 @@ def running(*processes: Process, routes: Sequence[TopicRouteData] = TWO_BROKERS,
             if processes
         ),
         queues={q: QueueState(frozenset(its), 1000, 1000 if its else 1000 - lag) for q, its in held.items()},
-        reports={process.client_id: _report(process) for process in reversed(processes)},
-        request_modes={},
-        polling_num=0,
-    )
+        reports={process.client_id: _report(process) for process in reversed(processes)}, request_modes={}, polling_num=0,
+    )  # fmt: skip
     return ClusterSnapshot(
         "test", "the cluster", AT, {each.topic: RouteSighting(each, Seen("the cluster")) for each in routes},
         {"g": group},
@@ -104,15 +99,11 @@ def grave(found: Diagnosis) -> list[str]:
 
 
 def _listed(broker: str, processes: Iterable[Process]) -> list[Connection]:
+    port = 40000 + ord(broker[0])
     return [
-        Connection(
-            process.client_id,
-            f"192.0.2.{place}:{40000 + ord(broker[0])}",
-            process.language,
-            VERSIONS.get(process.language, "V5_5_0"),
-        )
-        for place, process in enumerate(processes)
-        if broker not in {*process.unlisted, *process.cut}
+        Connection(each.client_id, f"192.0.2.{place}:{port}", each.language, VERSIONS.get(each.language, "V5_5_0"))
+        for place, each in enumerate(processes)
+        if broker not in {*each.unlisted, *each.cut}
     ]
 
 

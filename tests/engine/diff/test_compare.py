@@ -16,8 +16,9 @@ from rmqlb.engine.plan.changes import Changes, NewBroker, QueueCount, change_mem
 from rmqlb.engine.plan.rebalance import Side, plan_rebalance
 from rmqlb.model.diff import GroupDiff, SnapshotDiff
 from rmqlb.model.group import Connection, ConsumerGroup, MemberReport, MemberView, QueueState
-from rmqlb.model.snapshot import ClusterSnapshot, Everything, RouteSighting, Unread
+from rmqlb.model.snapshot import ClusterSnapshot, Everything, Unread
 from rmqlb.views.diff import diff_report
+from tests.engine.check.clusters import cluster as undated
 from tests.support.builders import HERE, route
 from tests.support.mismatches import every_case
 
@@ -48,10 +49,7 @@ def group(
 
 
 def cluster(*groups: ConsumerGroup, routes: Sequence[TopicRouteData]) -> ClusterSnapshot:
-    return ClusterSnapshot(
-        "dump", "here", AT, {each.topic: RouteSighting(each, HERE) for each in routes},
-        {each.group: each for each in groups},
-    )  # fmt: skip
+    return replace(undated(*groups, routes=routes), endpoint="here", taken_at=AT)
 
 
 T = route("T", a=4, b=4)

@@ -11,9 +11,10 @@ from rmqlb.engine.sweep_failures.cases import Failure, ZoneRule, cluster_of
 from rmqlb.engine.sweep_failures.sweep import SweepRequest, sweep_snapshot
 from rmqlb.model.group import ConsumerGroup, MemberReport, QueueState
 from rmqlb.model.policy import LIMITS, Limit, Policy, Rule
-from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting
+from rmqlb.model.snapshot import ClusterSnapshot
 from rmqlb.model.sweep_failures import LOSS_KINDS, FailureSweep
-from tests.support.builders import HERE, group
+from tests.engine.check.clusters import cluster
+from tests.support.builders import group
 
 DAY = date(2026, 6, 15)
 CLASSES = {name: RULES[name].java_class for name in ("AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH", "MACHINE_ROOM")}
@@ -56,13 +57,6 @@ def consumers(
     reports = {each: MemberReport(each, (subscribed or {}).get(each), CLASSES[strategy]) for each in set(ids)}
     queues = {queue: QueueState(None, 100 + lag, 100) for queue, lag in (lags or {}).items()}
     return replace(found, topics=tuple(topics), reports=reports, queues=queues)
-
-
-def cluster(groups: Sequence[ConsumerGroup], routes: Sequence[TopicRouteData]) -> ClusterSnapshot:
-    return ClusterSnapshot(
-        "test", "a test", routes={each.topic: RouteSighting(each, HERE) for each in routes},
-        groups={each.group: each for each in groups},
-    )  # fmt: skip
 
 
 def zones(snapshot: ClusterSnapshot) -> tuple[ZoneRule, ...]:
@@ -111,4 +105,4 @@ def clusters(draw: st.DrawFn) -> ClusterSnapshot:
         strategy = draw(st.sampled_from(sorted(CLASSES)))
         known = draw(st.booleans())
         groups.append(consumers(name, own_ids, topics, strategy, subscribed=reads if known else None, lags=lags))
-    return cluster(groups, routes)
+    return cluster(*groups, routes=routes)

@@ -24,6 +24,7 @@ from rmqlb.model.process_queue import ConsumerEvidence
 from rmqlb.model.result import Finding
 from rmqlb.model.route import TopicQueueMappingInfo
 from rmqlb.model.snapshot import ClusterSnapshot, Unread
+from tests.engine.check.clusters import cluster
 from tests.support.mismatches import assert_recorded, refusal
 
 from .clusters import (
@@ -33,7 +34,6 @@ from .clusters import (
     ROOMS,
     TOPIC_LIMITS,
     broker,
-    cluster,
     clusters,
     consumers,
     every_loss,
@@ -48,7 +48,7 @@ IDS = tuple(f"10.1.0.{number}@app" for number in (1, 2, 3))
 
 def two_brokers(ids: Sequence[str] = IDS, **more: object) -> ClusterSnapshot:
     brokers = broker("a", "10.0.0.1", "10.0.0.9"), broker("b", "10.0.0.2")
-    return cluster([consumers("g", ids, ["T"], **more)], [route("T", brokers, [4, 4])])  # type: ignore[arg-type]
+    return cluster(consumers("g", ids, ["T"], **more), routes=(route("T", brokers, [4, 4]),))  # type: ignore[arg-type]
 
 
 def limited(**limits: float) -> Policy:
@@ -66,7 +66,7 @@ def zoned() -> ClusterSnapshot:
     snapshot = two_brokers()
     here = snapshot.routes["T"].route
     datas = tuple(replace(each, zone_name=f"z-{each.broker_name}") for each in here.broker_datas)
-    return cluster(list(snapshot.groups.values()), [replace(here, broker_datas=datas)])
+    return cluster(*snapshot.groups.values(), routes=(replace(here, broker_datas=datas),))
 
 
 def not_to_judge() -> ClusterSnapshot:
@@ -76,7 +76,7 @@ def not_to_judge() -> ClusterSnapshot:
     mapping = {"a": TopicQueueMappingInfo("S", "__global__", 4, "a", 1, {0: 0})}
     static = replace(route("S", (broker("a", "10.0.0.1"),), [4]), topic_queue_mapping_by_broker=mapping)
     logical = consumers("logical", IDS[:2], ["S"])
-    return cluster([two_brokers().groups["g"], gone, everyone, logical], [two_brokers().routes["T"].route, static])
+    return cluster(two_brokers().groups["g"], gone, everyone, logical, routes=(two_brokers().routes["T"].route, static))
 
 
 Found = tuple[FailureSweep, Sequence[Finding]]
@@ -112,9 +112,8 @@ def named_sweeps() -> Iterator[tuple[str, Found]]:
     yield "what could not be read", sweep_snapshot(replace(two, unread=unread), policy(), asked, DAY)
     yield "zones that brokers report", found(zoned(), zones=())
     rule = Rule("r", GROUP, ("*",), (Limit("forbiddenFindings", ("more-consumers-than-queues",)),))
-    few = cluster(
-        [consumers("g", IDS, ["T"])], [route("T", (broker("a", "10.0.0.1"), broker("b", "10.0.0.2")), [2, 2])]
-    )
+    brokers = broker("a", "10.0.0.1"), broker("b", "10.0.0.2")
+    few = cluster(consumers("g", IDS, ["T"]), routes=(route("T", brokers, [2, 2]),))
     yield "a forbidden finding", found(few, replace(policy(), rules=(rule,)), kinds=("broker",), at_once=1)
 
 
@@ -151,7 +150,7 @@ def test_groups_divided_among_processes_come_to_the_same() -> None:
     brokers = broker("a", "10.0.0.1"), broker("b", "10.0.0.2")
     strategies = ("AVG", "CONSISTENT_HASH", "AVG_BY_CIRCLE")
     groups = [consumers(f"g{at}", IDS, ["T"], strategy) for at, strategy in enumerate(strategies)]
-    snapshot = cluster(groups, [route("T", brokers, [4, 3])])
+    snapshot = cluster(*groups, routes=(route("T", brokers, [4, 3]),))
     assert swept(snapshot, jobs=2) == swept(snapshot)
 
 

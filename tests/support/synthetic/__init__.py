@@ -1,1 +1,1 @@
-"""A synthetic fleet (`fleet.py`), and more faults to put into its snapshots (`faults.py`)."""
+"""A synthetic fleet, and faults to put into its snapshots."""

@@ -291,24 +291,18 @@ class _Cluster:
         is_pop = group.clients is Clients.POP
         own = [topic for topic in topics if topic != retry]
         return ConsumerGroup(
-            group=group.name,
-            seen=seen,
-            consume_type="CONSUME_PASSIVELY",
-            message_model=CLUSTERING,
-            consume_from_where=CONSUME_FROM_LAST_OFFSET,
+            group.name, seen, consume_type="CONSUME_PASSIVELY", message_model=CLUSTERING,
+            consume_from_where=CONSUME_FROM_LAST_OFFSET, topics=topics, queues=states,
             views=tuple(MemberView(connections, seen, address) for address in addresses[:_VIEWS]),
-            topics=topics,
-            queues=states,
             reports={
                 each.client_id: MemberReport(each.client_id, frozenset(topics), _CLASSES[group.strategy], not is_pop)
-                if each.language == "JAVA"
-                else MemberReport(each.client_id, frozenset(topics))
+                if each.language == "JAVA" else MemberReport(each.client_id, frozenset(topics))
                 for each in connections
             },
             request_modes=dict.fromkeys(own, ("POP",)) if is_pop else None,
             pop_share_queue_nums=dict.fromkeys(own, (-1,)) if is_pop else None,
             polling_num=1 if group.clients is Clients.GRPC else None,
-        )
+        )  # fmt: skip
 
     def _state(
         self, key: tuple[str, MessageQueue], owners: frozenset[str] | None, written: int, seen: Seen, random: Random
