@@ -25,7 +25,7 @@ Owners = Mapping[MessageQueue, tuple[str, ...]]
 
 def counts(owners: Owners, client_ids: Iterable[str]) -> dict[str, int]:
     """Client ID → number of its queues, 0 included."""
-    owned = Counter(client_id for its_owners in owners.values() for client_id in its_owners)
+    owned = Counter(client_id for own in owners.values() for client_id in own)
     return {client_id: owned[client_id] for client_id in client_ids}
 
 
@@ -202,7 +202,7 @@ def assign(route: TopicRouteData, members: Members, *, explain: bool = False) ->
         raise type(first)(str(first), prefix=f"topic {route.topic}: ", hint=_hint(members)) from first.__cause__
     if not ids or not queues:
         idle = dict.fromkeys(ids, _NO_QUEUE)
-    sorted_owners = {queue: tuple(sort_client_ids(set(its_owners))) for queue, its_owners in owners.items()}
+    sorted_owners = {queue: tuple(sort_client_ids(set(own))) for queue, own in owners.items()}
     return Assignment(
         topic=route.topic,
         strategy=members.name,
