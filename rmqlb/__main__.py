@@ -1,7 +1,5 @@
 """What the installed command and `python -m rmqlb` start."""
 
-from __future__ import annotations
-
 import gc
 
 _INTERRUPTED = 130  # as in `cli/exit_codes.py`, which may not be imported yet

@@ -5,8 +5,6 @@ complete: one that reads as the same struct meanwhile follows an empty pointer, 
 type, with all that it holds, is made ready under one lock before anybody reads as it.
 """
 
-from __future__ import annotations
-
 import threading
 from typing import TypeVar
 

@@ -18,8 +18,6 @@ A message is one line: what happened and where. A hint is one line: what to try 
 exit code.
 """
 
-from __future__ import annotations
-
 
 class RmqlbError(Exception):
     """The root of the tree.

@@ -4,8 +4,6 @@
 64 bits, and raises other errors for text that is not UTF-8.
 """
 
-from __future__ import annotations
-
 import inspect
 import os
 import re

@@ -17,8 +17,6 @@ Rates are constant between events, which are changes and queues whose lag ends; 
 except for rounding. A real lag differs by the messages in the making: one per thread and queue.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from heapq import heappop, heappush

@@ -1,7 +1,5 @@
 """The conditions of `--fail-on`: `idle>0`, `moved>50%`, `share[broker-a]>60%`."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable, Collection

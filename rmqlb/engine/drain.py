@@ -14,8 +14,6 @@
 - What two successive intervals contradict, or the bounds of both rates leave open, is unknown.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise

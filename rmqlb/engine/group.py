@@ -4,8 +4,6 @@
 - Facts that a caller gives (`Given`) replace those of the snapshot; no prediction replaces a fact of the snapshot.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import TypeVar

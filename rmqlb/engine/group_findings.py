@@ -1,7 +1,5 @@
 """The findings on a group, for every verb: a code, a severity and a count mean the same everywhere."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace

@@ -1,7 +1,5 @@
 """The inflow of queues: given for a topic, or observed between two snapshots."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 

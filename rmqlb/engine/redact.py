@@ -8,8 +8,6 @@
 - CONSISTENT_HASH hashes the names, so no renaming keeps its owners.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Mapping, Set
 from typing import Any, Literal, get_args

@@ -1,7 +1,5 @@
 """Groups, one per line, the consumers of one group, and conditions on them."""
 
-from __future__ import annotations
-
 import math
 import operator
 from collections import Counter

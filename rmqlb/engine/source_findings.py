@@ -1,7 +1,5 @@
 """Findings on a topic's route, on the source of a snapshot, and on the unread parts."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 

@@ -4,8 +4,6 @@ A setting comes from the first of these layers that has it: flag, environment, t
 values only), user file, default.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import Literal

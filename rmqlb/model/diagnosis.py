@@ -1,7 +1,5 @@
 """Why a group is as it is: findings with evidence, consequence and remedy, and what is unknown."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from msgspec import Struct

@@ -1,7 +1,5 @@
 """Two snapshots of a cluster compared: what changed, and which change gives each queue its new owner."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Annotated, Literal
 

@@ -1,7 +1,5 @@
 """What `rmqlb doctor` finds out about a source, step by step."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from msgspec import Struct

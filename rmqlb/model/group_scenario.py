@@ -1,7 +1,5 @@
 """What a consumer group goes through in a simulation: its events, its timers."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Literal
 

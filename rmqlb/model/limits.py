@@ -1,7 +1,5 @@
 """How much can be asked for: the bounds of numbers, shared by the command line, the Python API and documents."""
 
-from __future__ import annotations
-
 import re
 from typing import Annotated
 

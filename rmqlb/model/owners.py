@@ -1,7 +1,5 @@
 """Who owns each queue under each of several strategies."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Literal
 

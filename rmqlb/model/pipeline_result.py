@@ -1,7 +1,5 @@
 """What `rmqlb pipeline` prints: what a run read and judged, and the verdict on the last night."""
 
-from __future__ import annotations
-
 from datetime import date
 from typing import Annotated
 

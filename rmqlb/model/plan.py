@@ -3,8 +3,6 @@
 A rollout is a plan for restarts: the ways to restart the consumers, and what each of them costs.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Final, TypeVar
 

@@ -1,7 +1,5 @@
 """A change of a topic's queues, in steps: what to run, what to wait for, and what each step does."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from msgspec import Struct, field

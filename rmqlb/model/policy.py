@@ -1,7 +1,5 @@
 """A policy: the limits of a cluster's groups and topics, waivers, and the result of `check`."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from datetime import date
 from fnmatch import fnmatchcase

@@ -3,8 +3,6 @@
 Times are milliseconds since 1970 by the consumer's own clock. None is unreported.
 """
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from msgspec import Struct

@@ -7,8 +7,6 @@
 - A consumer that did not answer may still own its queues, and may own others.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Annotated, Literal
 

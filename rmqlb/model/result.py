@@ -8,8 +8,6 @@ limits of a policy, Prometheus metrics and the JSON Schema derive from the decla
 None is unknown, and unknown is never 0.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from functools import cache

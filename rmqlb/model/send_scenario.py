@@ -1,7 +1,5 @@
 """The scenario of a simulated producer. Message, attempt and thread numbers start at 1."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Annotated, Any, Literal

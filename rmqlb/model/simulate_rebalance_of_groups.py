@@ -1,7 +1,5 @@
 """The result of `simulate-rebalance` for several groups, with the producers of topics on failing brokers."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from msgspec import Struct

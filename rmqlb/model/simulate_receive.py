@@ -5,8 +5,6 @@ and loops have numbers from 1. A message waits from when a broker stores it unti
 deliveries count as redelivered, with times of their own.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from fractions import Fraction
 from typing import Annotated, Literal

@@ -3,8 +3,6 @@
 Times are milliseconds from the start of the simulation. Messages, attempts and threads are numbered from 1.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Annotated, TypeVar
 

@@ -1,7 +1,5 @@
 """How many consumers a group should have: what is asked of a size, and what each size gives."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Literal
 

@@ -1,7 +1,5 @@
 """The result of `sweep-failures`: what each loss of consumers, brokers, hosts and zones does to groups and topics."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal, get_args
 
 from msgspec import Struct

@@ -247,20 +247,17 @@ class _Of(Struct):
         policy = self.asked.policy
         if policy is None:
             return
-        rules = tuple(rule for rule in policy.rules if rule.about == about or (about == TOPIC and self._unlisted))
+        of_all = about == TOPIC and self.snapshot.gaps.unlisted is not None
+        rules = tuple(rule for rule in policy.rules if rule.about == about or of_all)
         own = replace(policy, rules=rules)
         report = check_policy(self.snapshot, own, self.date, settings=self.asked.settings, cluster=self.cluster)
         used = {one.rule for one in report.judged if one.name is not None}
         if self.asked.rules_used is not None and used:
             self.asked.rules_used.add(Counter((self.date, name) for name in used))
         for one in report.judged:
-            of_fleet = one.name is None and not (about == TOPIC and one.about == GROUP and self._unlisted)
+            of_fleet = one.name is None and not (one.about == GROUP and of_all)
             if one.verdict in (FAILED, INCOMPLETE) and not of_fleet:
                 yield self._limit(one)
-
-    @property
-    def _unlisted(self) -> bool:
-        return self.snapshot.gaps.unlisted is not None
 
     def _limit(self, one: JudgedLimit) -> Findings:
         waived = one if isinstance(one, WaivedLimit) else None

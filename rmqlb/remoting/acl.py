@@ -5,8 +5,6 @@ order of their keys (by UTF-16 unit, as in Java), then the body. The signature i
 secret key. The opaque is not signed, so `Exchange` may set it afterwards.
 """
 
-from __future__ import annotations
-
 import base64
 import hmac
 from dataclasses import dataclass, replace

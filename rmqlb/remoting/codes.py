@@ -4,8 +4,6 @@
 351 on. A server may answer any number.
 """
 
-from __future__ import annotations
-
 from enum import IntEnum
 from typing import Final
 

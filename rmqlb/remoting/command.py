@@ -1,7 +1,5 @@
 """One message of the remoting protocol as a value, and RocketMQ's versions."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType

@@ -9,8 +9,6 @@
 - Only requests of `codes.READ_ONLY` that want a response leave this file.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from struct import Struct

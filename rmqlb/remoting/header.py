@@ -23,8 +23,6 @@ A text of ours that cannot be encoded came from the user: a usage error. Bytes t
 fault: a protocol error. No message repeats the text, which may be a secret.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from struct import Struct as Layout

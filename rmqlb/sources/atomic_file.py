@@ -1,7 +1,5 @@
 """Files that are written whole or not at all, next to their place and then renamed; folders of the user's own."""
 
-from __future__ import annotations
-
 import os
 import re
 import stat

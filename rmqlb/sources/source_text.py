@@ -1,7 +1,5 @@
 """Facts from the text of a source, without opening it and with few imports."""
 
-from __future__ import annotations
-
 import os
 import re
 

@@ -1,7 +1,5 @@
 """Groups that stop for a while under load and catch up again, with a log of each message and snapshots on the way."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import subprocess

@@ -263,19 +263,10 @@ def recorded_kill(javas: Mapping[str, Java]) -> Kill:
         _await_notice(producers)
         time.sleep(_AFTERWARDS)
         counts = [producer.stop_sending() for producer in producers]
-        recordings = {
-            (version, latency_fault): Recording(
-                version=version,
-                latency_fault=latency_fault,
-                killed_ms=killed_ms,
-                queues_before=queues,
-                queues_after=tuple(producer.queues()),
-                messages=(*first, *producer.await_messages(count - len(first))),
-            )
-            for (version, latency_fault), producer, queues, first, count in zip(
-                EVERY, producers, before, well, counts, strict=True
-            )
-        }
+        recordings = {}
+        for each, producer, queues, first, count in zip(EVERY, producers, before, well, counts, strict=True):
+            after, messages = tuple(producer.queues()), (*first, *producer.await_messages(count - len(first)))
+            recordings[each] = Recording(*each, killed_ms, queues_before=queues, queues_after=after, messages=messages)
         return Kill(route, _route(cluster), recordings)
 
 

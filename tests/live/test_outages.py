@@ -5,8 +5,6 @@ number of consumers; and by `diagnose` from the first samples of the group while
 none of its messages waits: the first moment at which each message that is stored has reached a listener.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, NamedTuple

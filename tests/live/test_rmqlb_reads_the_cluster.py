@@ -34,17 +34,13 @@ def really(owned: Owned) -> Owners:
 
 
 def settled(members: Members, group: str, cluster: RocketMQCluster) -> Owners:
-    counts = {**TOPICS, f"%RETRY%{group}": (1, 1)}
-    return really(
-        members.settled(
-            [
-                MessageQueue(topic, broker, number)
-                for topic, of_brokers in counts.items()
-                for broker, total in zip(cluster.broker_addresses, of_brokers, strict=False)
-                for number in range(total)
-            ]
-        )
-    )
+    queues = [
+        MessageQueue(topic, broker, number)
+        for topic, of_brokers in {**TOPICS, f"%RETRY%{group}": (1, 1)}.items()
+        for broker, total in zip(cluster.broker_addresses, of_brokers, strict=False)
+        for number in range(total)
+    ]
+    return really(members.settled(queues))
 
 
 def through_join_and_leave(cluster: RocketMQCluster, group: str, strategy: str) -> None:

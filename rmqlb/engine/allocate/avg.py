@@ -1,7 +1,5 @@
 """AVG, AVG_BY_CIRCLE, CONFIG, and the AVG of rocketmq-client-cpp."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from rmqlb.engine.allocate.strategy import Prepared, Settings

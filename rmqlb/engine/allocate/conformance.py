@@ -1,7 +1,5 @@
 """Whether a strategy gives each queue to one consumer, and the same answer to the same question."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain

@@ -1,7 +1,5 @@
 """CONSISTENT_HASH: a ring of hashes, on which each queue goes to the next consumer."""
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Mapping, Sequence

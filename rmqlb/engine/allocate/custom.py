@@ -5,8 +5,6 @@
 - An exception counts as the client's. A wrong return value is a mistake in the user's file, with its own error.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from rmqlb.engine.allocate.strategy import Settings, StrategyFunction

@@ -4,8 +4,6 @@
 - MACHINE_ROOM_NEARBY is AVG (`AllocateByMachineNearby` calls `AllocateByAveragely`) and ignores zones.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections.abc import Sequence
 from functools import lru_cache

@@ -3,8 +3,6 @@
 PIN and PIN_OVER_ALL pin topics to machines, as applications do correctly (PIN) or by mistake (PIN_OVER_ALL).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from functools import cached_property

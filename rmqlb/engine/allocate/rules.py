@@ -4,8 +4,6 @@ A consumer computes its share by its own library's rules, so a group of several 
 consumer. gRPC clients own no queue and are not here.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping
 from functools import cache, lru_cache

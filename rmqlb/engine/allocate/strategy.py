@@ -1,7 +1,5 @@
 """The interface of allocation strategies, and RocketMQ's common checks."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property

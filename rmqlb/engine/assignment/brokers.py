@@ -5,8 +5,6 @@ the topic answers from its own consumer list and route, so brokers that disagree
 `QueryAssignmentProcessor` of 5.5.0.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """The consumers that own queues, how they consume, and findings about them."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """The strategy of a group's consumers, and findings on owners."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 

@@ -1,7 +1,5 @@
 """The owners of a group's queues under several strategies, next to the observed owners."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal

@@ -7,8 +7,6 @@ Only direct evidence makes a cause suspected. The explanation is the smallest co
 reproduces every observed owner; among equals the first in `CAUSES` order.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property

@@ -1,7 +1,5 @@
 """Rules for processes, listeners, pulls and locks, based on the process queues that consumers report."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import takewhile

@@ -1,7 +1,5 @@
 """Diagnose a group by all rules over one or several samples: the likeliest cause first."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime

@@ -5,8 +5,6 @@
 - The last sample decides whether messages wait. A small lag at an earlier sample only bounds since when they may wait.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from math import ceil, inf
 from typing import Literal

@@ -1,7 +1,5 @@
 """Rules for the owners of queues: groups whose queues no consumer owns, and owners that no cause explains."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 

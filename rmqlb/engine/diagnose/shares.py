@@ -1,7 +1,5 @@
 """Rules for causes of wrong owners: brokers, links between brokers and consumers, and clients that differ."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """A group's consumers and a topic's route after a change."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from itertools import count, islice

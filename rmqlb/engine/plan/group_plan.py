@@ -1,7 +1,5 @@
 """The plan of one group: both sides of a change, the way between them, and findings."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace

@@ -1,8 +1,6 @@
 """The plan of a change: both assignments, queue by queue and consumer by consumer, and its conditions."""
 
-from __future__ import annotations
-
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Sequence, Set
 from itertools import combinations_with_replacement
 from math import comb
@@ -25,7 +23,7 @@ from rmqlb.engine.assignment.assign import (
 )
 from rmqlb.engine.conditions import Condition, declared
 from rmqlb.model.group import BROADCASTING, QueueState, States
-from rmqlb.model.message_queue import sort_client_ids, sort_queues
+from rmqlb.model.message_queue import grouped, sort_client_ids, sort_queues
 from rmqlb.model.owners import Assignment, Change
 from rmqlb.model.plan import (
     Comparison,
@@ -185,11 +183,8 @@ def _consumers(
     moves = [move for topic in topics for move in topic.queues]
     seen = [move.owners_observed for move in moves if move.owners_observed is not None]
     observed = Counter(client_id for owners in seen for client_id in owners)
-    gains: defaultdict[str, list[Move]] = defaultdict(list)
-    losses: defaultdict[str, list[Move]] = defaultdict(list)
-    for move in moves:
-        for client_id in {*move.owners_before} ^ {*move.owners_after}:
-            (gains if client_id in move.owners_after else losses)[client_id].append(move)
+    gains = grouped((i, move) for move in moves for i in {*move.owners_after} - {*move.owners_before})
+    losses = grouped((i, move) for move in moves for i in {*move.owners_before} - {*move.owners_after})
     for client_id in sort_client_ids({*ids_before, *ids_after}):
         yield ConsumerPlan(
             client_id=client_id,
@@ -199,10 +194,10 @@ def _consumers(
             processes_after=processes_after[client_id],
             queues_before=queues_before.get(client_id, 0),
             queues_after=queues_after.get(client_id, 0),
-            gained=len(gains[client_id]),
-            lost=len(losses[client_id]),
-            lag_gained=_lag(gains[client_id]),
-            lag_lost=_lag(losses[client_id]),
+            gained=len(gains.get(client_id, ())),
+            lost=len(losses.get(client_id, ())),
+            lag_gained=_lag(gains.get(client_id, ())),
+            lag_lost=_lag(losses.get(client_id, ())),
             placeholder=client_id in placeholders,
             idle_reason=None if queues_after.get(client_id, 1) else why_idle(client_id, becomes),
             queues_observed=observed[client_id] if seen else None,

@@ -1,7 +1,5 @@
 """A consumer's connections to brokers: what `MQClientInstance` and `MQClientAPIImpl` request from them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Generator, Mapping
 
 from rmqlb.engine.kernel import Draws, Steps

@@ -5,8 +5,6 @@ and `RebalanceService` (the loop); `ProcessQueues` mirrors `RebalanceImpl`. Wher
 mirror the Go or the C++ client (`profile.py`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from typing import Any
 

@@ -6,8 +6,6 @@
 - Lag begins with the observed one.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Mapping, Sequence

@@ -3,8 +3,6 @@
 A group's version and its consumers' types are those that were given, or that brokers and consumers report.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Literal

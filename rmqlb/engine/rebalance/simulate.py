@@ -3,8 +3,6 @@
 The figures of one simulation, their spread over many trials, and the conditions of `--fail-on` are here too.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

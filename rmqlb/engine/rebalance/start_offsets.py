@@ -5,8 +5,6 @@ queue, and the offset for a `consumeTimestamp` depends on the consumer. So broke
 that the plan moves.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta

@@ -6,8 +6,6 @@ Rules of this file:
 - A simulation's times are aligned with the recording's at one moment that both have: the event, or the first change.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence, Set
 from itertools import pairwise
 from typing import Literal

@@ -8,8 +8,6 @@ Rules of this file:
   owner, and at most the longest time without a certain one; overlaps likewise.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta

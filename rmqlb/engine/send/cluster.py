@@ -8,8 +8,6 @@ A message on its way has the thread that sends it, its latest attempt, and how a
 - A route poll at the very moment of a change comes before the change.
 """
 
-from __future__ import annotations
-
 from heapq import heappop, heappush
 from typing import Literal, TypeVar
 

@@ -6,8 +6,6 @@
 - *Available* is about time (is the isolation over?), *reachable* about the detector of 5.1.4 and newer.
 """
 
-from __future__ import annotations
-
 import random as python_random
 import time
 from collections import Counter

@@ -1,7 +1,5 @@
 """Findings about simulated sends and about the SDKs that send, and the conditions of `--fail-on`."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from math import fsum
 

@@ -1,7 +1,5 @@
 """Java's numbers: random numbers, hash codes, and the order that these give a map of names."""
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Iterable
 from math import isnan

@@ -1,7 +1,5 @@
 """RocketMQ's Java producer: SYNC, ASYNC and ONEWAY sends, and sends through a queue selector."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, assert_never
 

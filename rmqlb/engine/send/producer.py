@@ -6,8 +6,6 @@
 - Changes outside the producer at a tick come before its threads act at that tick.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from fractions import Fraction

@@ -4,8 +4,6 @@ The Java facts were read from the released classes of the versions named. An SDK
 read, its rules, and how they were proven; a version or an SDK that is not here gets the rules of the nearest one.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from typing import Literal

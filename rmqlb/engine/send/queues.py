@@ -4,8 +4,6 @@ A route comes in as a NameServer answers it, in its order. A gRPC SDK gets what 
 (`RouteActivity.queryRoute`, 5.5.0). A counter is what a producer remembers from message to message.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import lru_cache
 from hashlib import sha256

@@ -1,7 +1,5 @@
 """The counts of a simulation: per queue, broker, failure and slice of time; and the report of them."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """Parts of send scenarios: latencies, the route of a new topic, failures as events say, and how long to simulate."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction

@@ -3,8 +3,6 @@
 A message's time-out is that of one attempt; several follow one another. Differences between SDKs are in `profile.py`.
 """
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Iterator
 from typing import Any

@@ -4,8 +4,6 @@ A Proxy reads the message group, not the queue, of a gRPC SDK's message (`SendMe
 cluster mode it picks from all queues, in local mode from those of its broker, which the SDK has picked.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial

@@ -1,7 +1,5 @@
 """The simulation of a producer: from a route and a scenario to a report."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from fractions import Fraction
 

@@ -5,8 +5,6 @@
 - Sums are exact (`math.fsum`): a figure does not depend on the order of its parts.
 """
 
-from __future__ import annotations
-
 from array import array
 from collections.abc import Callable, Sequence
 from math import fsum, inf, pi, sqrt, tan

@@ -7,8 +7,6 @@ timer wheel hands the entries over to the queue when they are due (`popConsumerK
 behind the last checkpoint are read each time.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Generator
 from typing import Any, NamedTuple
 

@@ -4,8 +4,6 @@ Each constant names its class. Settings are at their defaults. `BROKERS` lists h
 Proxy and the clients follow the same rules from 5.1.0 on.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from msgspec import Struct

@@ -1,7 +1,5 @@
 """The report of `simulate-receive` from a route and a scenario, and the number of receives that a wait needs."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """The fewest consumers that keep a group within limits, by trying every size."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial, reduce

@@ -4,8 +4,6 @@ The processes and broker addresses of a group or topic are numbered, and a failu
 equal masks have equal outcomes, so one of them is computed and the others are counted.
 """
 
-from __future__ import annotations
-
 import re
 from abc import ABC, abstractmethod
 from collections import Counter

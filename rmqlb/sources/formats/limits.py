@@ -1,7 +1,5 @@
 """Bounded reading: each function needs at most its limit of memory plus one chunk."""
 
-from __future__ import annotations
-
 import re
 import zlib
 from collections.abc import Iterable, Iterator

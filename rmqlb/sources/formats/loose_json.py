@@ -8,8 +8,6 @@
 - Depth and size are bounded before any recursion.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from typing import NoReturn

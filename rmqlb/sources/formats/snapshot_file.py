@@ -4,8 +4,6 @@ A newer minor version only adds keys, which are ignored; a newer major version i
 topic's route and a group's name are required: absent values are unknown. A time without a zone is UTC.
 """
 
-from __future__ import annotations
-
 from datetime import datetime
 from typing import Annotated, Any
 

@@ -5,8 +5,6 @@ sign in its exponent, as in rmqlb's own YAML: `1e5` is a text, because it may be
 refused. A loader's nodes would take ten times the memory of the values.
 """
 
-from __future__ import annotations
-
 import math
 import re
 import sys

@@ -218,16 +218,13 @@ class NameServerReads:
     def _answers(self, ask: Callable[[str], Answer]) -> Iterator[Answer]:
         """The answers of NameServers; refusals are skipped while another one answers."""
         answered, refused = False, None
-        with self._lock:
-            living = [server for server in self._name_servers if server not in self._lost]
-        for server in living:
+        for server in [each for each in self._name_servers if each not in self._lost]:
             try:
                 answer = ask(server)
             except Refused as error:
                 refused = refused or error
             except EndpointError as error:
-                with self._lock:
-                    self._lost.setdefault(server, error)
+                self._lost.setdefault(server, error)
             else:
                 answered = True
                 yield answer

@@ -1,7 +1,5 @@
 """The user's configuration file, read strictly and rewritten whole; no error repeats a value, which may be a secret."""
 
-from __future__ import annotations
-
 import os
 import re
 import stat

@@ -3,8 +3,6 @@
 Errors are `UsageError`s: a broken policy must not look like incomplete data.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Mapping
 from datetime import date

@@ -1,7 +1,5 @@
 """Secrets from a private file, the environment or a keyring; no message and no repr has one."""
 
-from __future__ import annotations
-
 import os
 import stat
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Users' YAML or JSON files, with file, line and key in each error."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from typing import Any, NoReturn
 

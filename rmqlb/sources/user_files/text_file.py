@@ -1,7 +1,5 @@
 """Text files that users name."""
 
-from __future__ import annotations
-
 import sys
 
 from rmqlb.errors import DataError, UsageError, typed

@@ -44,14 +44,9 @@ WAIVERS: Mapping[str, tuple[int, dict[str, str]]] = {
 
 
 def named_checks() -> Iterator[tuple[str, JudgedPolicy]]:
-    for patterns, exclude in (
-        (("*",), ()),
-        (("g",), ()),
-        (("x", "h"), ()),
-        (("*",), ("g",)),
-        (("[gh]",), ("?",)),
-        (("none-*", "no"), ("x",)),
-    ):
+    for chosen in ("*", "g", "x h", "* -g", "[gh] -?", "none-* no -x"):
+        patterns = tuple(each for each in chosen.split() if each[0] != "-")
+        exclude = tuple(each[1:] for each in chosen.split() if each[0] == "-")
         yield f"patterns {patterns} without {exclude}", checked(UNEVEN, IDLE, *patterns, exclude=exclude)
     yield "limits that apply nowhere", checked(cluster(members("x", message_model="BROADCASTING")), IDLE)
     waiver = Waiver("to come", DAY, rule="r")

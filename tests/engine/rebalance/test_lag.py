@@ -1,7 +1,5 @@
 """The lag of a group over time, by closed forms on the simulated timelines; `tests/engine/test_backlog.py` has the rest."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
