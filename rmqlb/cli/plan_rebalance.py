@@ -59,7 +59,6 @@ def plan_rebalance(source: SourceOptions, options: PlanOptions, output: OutputOp
 
 
 def _with_timeline(report: "Report", found: "RebalancePlan | PlanOfGroups", options: PlanOptions) -> "Report":
-    """The plan, and below it the same change over time."""
     from msgspec.structs import replace
 
     from rmqlb.model.plan import RebalancePlan

@@ -83,7 +83,6 @@ def routes_of(route: TopicRouteData, request: TopicRequest, known: Iterable[Brok
 
 
 def describe(request: TopicRequest) -> tuple[str, ...]:
-    """The changes in words."""
     lines = [] if request.move_to_cluster is None else [f"move to cluster {request.move_to_cluster}"]
     lines += [f"add broker {broker.name}" for broker in request.add_brokers]
     lines += [] if request.queues is None else [f"{counted(request.queues, 'queue')} per broker"]
@@ -431,8 +430,7 @@ def group_effect(group: PlannedGroup, before: TopicRouteData, after: TopicRouteD
     firsts = [group.states.get(queue, QueueState()).min_offset or 0 for queue, _ in at_end]
     # Even CONSUME_FROM_LAST_OFFSET begins at 0 while the first message is in the broker's memory
     # (`ConsumerManageProcessor.queryConsumerOffset`; since 5.1.0 the page cache, which on Java 17 counts as all;
-    # before, the last 40 % of the machine's memory). So queues lose first messages that have or had messages, but no
-    # stored offset.
+    # before, the last 40 % of the machine's memory). So a queue counts that has or had messages, but no stored offset.
     lose_first = sum(end > 0 for _, end in at_end)
     same = ("moved", "added", "removed", "unassigned", "idle", "imbalance", "lag_removed")
     return GroupEffect(

@@ -289,16 +289,13 @@ def plans_of_groups(plans: Sequence[RebalancePlan]) -> PlanOfGroups:
     return PlanOfGroups(tuple(plans), PlansSummary(groups=len(plans), **numbers))
 
 
-def total_of(summaries: Sequence[Summary]) -> Summary:
+def total_of(parts: Sequence[_Summed]) -> _Summed:
     """The sum of each figure; null where one is unknown, except observed owners.
 
     New consumers of each group sort independently, so the fewest moves of all groups may occur together.
     """
-    return _total(Summary, summaries)
-
-
-def _total(kind: type[_Summed], parts: Sequence[_Summed]) -> _Summed:
-    return kind(**{name: _sum(name, [getattr(part, name) for part in parts]) for name in kind.__struct_fields__})
+    names = parts[0].__struct_fields__
+    return type(parts[0])(**{name: _sum(name, [getattr(part, name) for part in parts]) for name in names})
 
 
 def _sum(name: str, values: Sequence[Any]) -> Any:
@@ -306,7 +303,7 @@ def _sum(name: str, values: Sequence[Any]) -> Any:
     if name in _NOT_SUMMED or not known or (len(known) < len(values) and name != "observed"):
         return None
     if isinstance(known[0], Struct):
-        return _total(type(known[0]), known)
+        return total_of(known)
     return all(known) if isinstance(known[0], bool) else sum(known)
 
 

@@ -119,10 +119,8 @@ def _usual_limits(question: SizeQuestion, *, has_rate: bool) -> tuple[SizeQuesti
 
 def _is_new(snapshot: ClusterSnapshot, group: str | None, topics: Sequence[str]) -> bool:
     """Whether the group does not run: it has the topics that are named, and no consumers."""
-    if group is not None:
-        seen = snapshot.groups.get(group)
-    else:
-        seen = next(iter(snapshot.groups.values())) if len(snapshot.groups) == 1 else None
+    only = next(iter(snapshot.groups)) if len(snapshot.groups) == 1 else ""
+    seen = snapshot.groups.get(only if group is None else group)
     return (seen is None or seen.client_ids is None) and bool(topics or seen is not None or not snapshot.groups)
 
 

@@ -6,6 +6,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from rmqlb.model import diff as model
+from rmqlb.model.message_queue import grouped
 from rmqlb.model.owners import Change
 from rmqlb.model.result import ERROR, INFO, WARNING, Severity, SnapshotSide, counted, have, named, of_all
 from rmqlb.model.route import MASTER_ID
@@ -164,11 +165,9 @@ def _severity(queues: Sequence[model.QueueDiff]) -> Severity:
 
 
 def _topic_row(topic: model.TopicDiff, groups: Sequence[model.GroupDiff]) -> tuple[Cell, ...]:
-    by_effect: dict[str, list[str]] = {}
-    for group in groups:
-        queues = [q for q in group.queues if q.topic == topic.topic and q.change in ("added", "removed")]
-        if queues:
-            by_effect.setdefault(_changes_text(queues), []).append(group.group)
+    own = ((group.group, [queue for queue in group.queues if queue.topic == topic.topic]) for group in groups)
+    changed = ((name, [queue for queue in queues if queue.change in ("added", "removed")]) for name, queues in own)
+    by_effect = grouped((_changes_text(queues), name) for name, queues in changed if queues)
     effect = f"read by {named(topic.groups)}" if topic.groups else "no group subscribes to it"
     if by_effect:
         effect = "; ".join(f"{named(by_effect[text])}: {text}" for text in sorted(by_effect))

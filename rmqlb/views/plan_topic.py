@@ -36,7 +36,7 @@ _STEP = Column("step", "number", "number")
 
 def topic_plan_report(plan: TopicChangePlan) -> Report:
     screen = Section("steps", "steps", (), (), audience="screen", blocks=tuple(map(_block, plan.steps)))
-    sections = (screen, _steps(plan), *_tables(plan))
+    sections = (screen, *_tables(plan))
     if (checked := plan.checked) is not None:
         columns = columns_from("kind=wait_for holds found:prose")
         sections = (section_of("checked", f"step {checked.number}", columns, checked.conditions), *sections)
@@ -150,18 +150,15 @@ def _effects(step: Step) -> Iterator[str]:
             yield line + (f"; {counted(lost, 'queue')} lose messages until there is an owner" if lost else "")
 
 
-def _steps(plan: TopicChangePlan) -> Section:
-    keys = "number=step kind=what:text done:text estimatedMs=estimated:ms readableQueues=readable "
-    columns = columns_from(keys + "writableQueues=writable", "number")
-    return section_of("steps", "steps", columns, plan.steps, audience="scripts")
-
-
 def _tables(plan: TopicChangePlan) -> Iterator[Section]:
 
     def table(name: str, title: str, columns: tuple[Column, ...], items: Callable[[Step], Iterable[object]]) -> Section:
         rows = tuple((step.number, *row) for step in plan.steps for row in rows_of(columns, items(step)))
         return Section(name, title, (_STEP, *columns), rows)
 
+    of_steps = "number=step kind=what:text done:text estimatedMs=estimated:ms readableQueues=readable "
+    steps = columns_from(of_steps + "writableQueues=writable", "number")
+    yield section_of("steps", "steps", steps, plan.steps, audience="scripts")
     commands = columns_from("brokerName=broker text=command:prose")
     waits = columns_from("kind=wait_for queues:prose", queues=lambda wait: _queues(wait.queues))
     yield replace(table("commands", "commands to copy", commands, lambda step: step.commands), audience="scripts")

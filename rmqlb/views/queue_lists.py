@@ -102,10 +102,8 @@ def pop_title(topics: Iterable[PopTopic | PopTopicPlan]) -> str:
 
 def pop_facts(topics: Iterable[PopTopic | PopTopicPlan], *more: str) -> Iterator[str]:
     """How brokers assign the topics: one line for all topics with the same settings."""
-    same: dict[tuple[str | None, str | None, tuple[int, ...]], list[str]] = {}
-    for topic in topics:
-        after = topic.strategy_after if isinstance(topic, PopTopicPlan) else topic.strategy
-        same.setdefault((topic.strategy, after, topic.pop_share_queue_nums), []).append(topic.topic)
+    afters = ((each, each.strategy_after if isinstance(each, PopTopicPlan) else each.strategy) for each in topics)
+    same = grouped(((each.strategy, after, each.pop_share_queue_nums), each.topic) for each, after in afters)
     for (before, after, shares), names in same.items():
         parts = [f"{counted(len(names), 'topic')} {'through a Proxy' if before is None else 'by POP'} {named(names)}"]
         if before is not None:

@@ -88,7 +88,6 @@ def _left_out(sweep: model.FailureSweep) -> Iterator[str]:
 
 
 def _losses_text(losses: Sequence[model.Loss]) -> str:
-    """The losses in words: broker a and master of b."""
     return " and ".join(f"{'master of' if loss.kind == 'master' else loss.kind} {loss.name}" for loss in losses)
 
 

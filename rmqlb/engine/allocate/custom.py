@@ -24,12 +24,8 @@ class CustomStrategy:
         client_ids: Sequence[str],
         settings: Settings,
     ) -> None:
-        self._name = name
-        self._function = function
-        self._queues = queues
-        self._known = frozenset(queues)
-        self._client_ids = client_ids
-        self._group = settings.group
+        self._name, self._function, self._group = name, function, settings.group
+        self._queues, self._known, self._client_ids = queues, frozenset(queues), client_ids
         self._returned: set[MessageQueue] = set()
 
     def share(self, client_id: str) -> Sequence[MessageQueue]:

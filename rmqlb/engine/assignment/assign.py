@@ -16,7 +16,7 @@ from rmqlb.engine.arguments import require
 from rmqlb.errors import AllocationError
 from rmqlb.model.group import BROADCASTING
 from rmqlb.model.limits import MOST_CONSUMERS
-from rmqlb.model.message_queue import MessageQueue, sort_client_ids, sort_queues
+from rmqlb.model.message_queue import MessageQueue, grouped, sort_client_ids, sort_queues
 from rmqlb.model.owners import Assignment, QueuesPerConsumer, Spread
 from rmqlb.model.route import TopicRouteData
 
@@ -25,23 +25,22 @@ Owners = Mapping[MessageQueue, tuple[str, ...]]
 
 def counts(owners: Owners, client_ids: Iterable[str]) -> dict[str, int]:
     """Client ID → number of its queues, 0 included."""
-    owned = Counter(client_id for its_owners in owners.values() for client_id in its_owners)
+    owned = Counter(client_id for own in owners.values() for client_id in own)
     return {client_id: owned[client_id] for client_id in client_ids}
 
 
 def spread(owners: Owners, client_ids: Sequence[str], *, broadcasting: bool = False) -> Spread:
     """How evenly consumers own the queues; in BROADCASTING, duplicate owners are correct and not counted."""
-    processes = Counter(client_ids)
+    processes, of_each = Counter(client_ids), owners.values()
     numbers = list(counts(owners, processes).values())
     held = sum(numbers)
+    shared = sum(any(processes[client_id] > 1 for client_id in own) for own in of_each)
     return Spread(
         queues=len(owners),
         idle=numbers.count(0),
-        unassigned=sum(not its_owners for its_owners in owners.values()),
-        duplicate_owners=0 if broadcasting else sum(len(its_owners) > 1 for its_owners in owners.values()),
-        queues_of_duplicate_client_ids=0
-        if broadcasting
-        else sum(any(processes[client_id] > 1 for client_id in its_owners) for its_owners in owners.values()),
+        unassigned=sum(not own for own in of_each),
+        duplicate_owners=0 if broadcasting else sum(len(own) > 1 for own in of_each),
+        queues_of_duplicate_client_ids=0 if broadcasting else shared,
         queues_per_consumer=QueuesPerConsumer(min(numbers), held / len(numbers), max(numbers)) if numbers else None,
         # One division, so that 3 over 15/7 is exactly the 1.4 that a user writes as a limit.
         imbalance=max(numbers) * len(numbers) / held if held else None,
@@ -161,10 +160,7 @@ def merged(assignments: Iterable[Assignment]) -> Owners:
 
 def why_idle(client_id: str, assignments: Iterable[Assignment]) -> str:
     """The reason why a consumer gets no queue, or each reason with its topics."""
-    topics: dict[str, list[str]] = {}
-    for assignment in assignments:
-        reason = assignment.failures.get(client_id) or assignment.idle.get(client_id, "")
-        topics.setdefault(reason, []).append(assignment.topic)
+    topics = grouped((one.failures.get(client_id) or one.idle.get(client_id, ""), one.topic) for one in assignments)
     if len(topics) == 1:
         return next(iter(topics))
     return "; ".join(f"{', '.join(names)}: {reason}" for reason, names in topics.items())
@@ -206,7 +202,7 @@ def assign(route: TopicRouteData, members: Members, *, explain: bool = False) ->
         raise type(first)(str(first), prefix=f"topic {route.topic}: ", hint=_hint(members)) from first.__cause__
     if not ids or not queues:
         idle = dict.fromkeys(ids, _NO_QUEUE)
-    sorted_owners = {queue: tuple(sort_client_ids(set(its_owners))) for queue, its_owners in owners.items()}
+    sorted_owners = {queue: tuple(sort_client_ids(set(own))) for queue, own in owners.items()}
     return Assignment(
         topic=route.topic,
         strategy=members.name,

@@ -37,9 +37,8 @@ class AskedBroker(Struct, frozen=True):
     client_ids: tuple[str, ...] | None  # a consumer per connection; None when the broker does not know the group
     # its mode for topic and group (`GET_ALL_MESSAGE_REQUEST_MODE`), otherwise its `defaultMessageRequestMode`
     mode: RequestMode = "PULL"
-    pop_share_queue_num: int = (
-        DEFAULT_SHARE  # POP: the number of further consumers whose queues a consumer reads; 0 or less is all
-    )
+    # POP: the number of further consumers whose queues a consumer reads; 0 or less is all
+    pop_share_queue_num: int = DEFAULT_SHARE
     balances: bool = True  # `serverLoadBalancerEnable`; otherwise each consumer gets every queue
 
 

@@ -11,7 +11,7 @@ from rmqlb.engine.allocate.strategy import BROKER_STRATEGIES
 from rmqlb.engine.assignment.assign import Members, Owners, assign, counts, merged, runnable, spread, under, why_idle
 from rmqlb.engine.assignment.brokers import pop_findings, pop_topics, proxy_topics
 from rmqlb.engine.assignment.consumers import mixed_finding, nobody_online, sort_findings
-from rmqlb.engine.assignment.detect import mismatch_findings, mixed_mismatches, not_shown
+from rmqlb.engine.assignment.detect import mismatch_findings, mixed_mismatches, not_shown, observed_owners
 from rmqlb.engine.group import Group, reported_by
 from rmqlb.engine.group_findings import planning_findings
 from rmqlb.errors import UsageError
@@ -34,9 +34,8 @@ def owners_by_strategy(
     """The owners under each strategy, whatever the consumers run (raises AllocationError)."""
     states = states or {}
     queues = [queue for route in routes for queue in route.subscribe_queues()]
-    seen = {queue: states[queue].sorted_owners for queue in queues if queue in states}
-    observed = {queue: owners for queue, owners in seen.items() if owners is not None}
-    lags = {queue: states[queue].lag for queue in seen}
+    seen = {queue: states[queue] for queue in queues if queue in states}
+    observed = observed_owners(seen)
     figures: list[StrategyOwners] = []
     owners: dict[str, Owners] = {}
     reasons: dict[str, dict[MessageQueue, str]] = {}
@@ -63,7 +62,7 @@ def owners_by_strategy(
                 queue.broker_name,
                 queue.queue_id,
                 observed.get(queue),
-                lags.get(queue),
+                seen.get(queue, QueueState()).lag,
                 {name: own.get(queue, ()) for name, own in owners.items()},
                 {name: why.get(queue) for name, why in reasons.items()},
             )

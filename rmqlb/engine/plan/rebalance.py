@@ -220,9 +220,8 @@ def over_places(
     over = None
     if before.members.name in BY_PLACE and after.members.name in BY_PLACE:
         real = [each for each in sort_client_ids(after.members.client_ids) if each not in placeholders]
-        places, complete = _places(
-            len(real) + 1, len(placeholders), sum(len(r.subscribe_queues()) for r in after.routes)
-        )
+        queues = sum(len(route.subscribe_queues()) for route in after.routes)
+        places, complete = _places(len(real) + 1, len(placeholders), queues)
         was = before.assign()
         for taken in places:
             # Nothing sorts between an ID and the same ID with a NUL after it.

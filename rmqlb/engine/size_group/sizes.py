@@ -234,8 +234,7 @@ class HashSizes:
     """
 
     def __init__(self, layout: Layout, heirs: Heirs, trials: int) -> None:
-        self.trials = trials
-        self._layout = layout
+        self.trials, self._layout = trials, layout
         queues = [queue for topic in layout.topics for queue in topic]
         self._heirs = [[heirs(trial, queue) for queue in queues] for trial in range(trials)]
         self._loads = [*layout.loads.values()]
