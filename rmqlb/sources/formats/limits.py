@@ -40,7 +40,7 @@ def inflate(body: bytes, limit: int, where: str) -> bytes:
     bits = _GZIP_OR_ZLIB if body[:1] in (b"\x1f", b"\x78") else _RAW_DEFLATE
     stream = zlib.decompressobj(bits)
 
-    def pieces(stream: zlib._Decompress) -> Iterator[bytes]:
+    def pieces(stream: "zlib._Decompress") -> Iterator[bytes]:
         packed = body
         while piece := stream.decompress(packed, _PIECE):
             packed = stream.unconsumed_tail
