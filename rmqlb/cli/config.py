@@ -7,7 +7,7 @@ from rmqlb.cli.command_tree import grouped
 from rmqlb.cli.common.declare import command
 from rmqlb.cli.common.options import OutputOptions, SourceOptions
 from rmqlb.cli.common.terminal import Terminal
-from rmqlb.cli.settings import check_value, resolve_options
+from rmqlb.cli.settings import resolve_options
 from rmqlb.model.configuration import Context, Setting
 from rmqlb.model.result import info
 from rmqlb.model.snapshot import ClusterSnapshot
@@ -32,9 +32,6 @@ def show_settings(source: SourceOptions, output: OutputOptions) -> None:
     """
     terminal = Terminal("config show", output)
     settled = resolve_options(get_current_context())
-    for setting in settled.settings.values():  # refused here as elsewhere; a source is shown, not looked at
-        if setting.layer in ("flag", "environment") and setting.key != "source" and setting.value is not None:
-            check_value(setting.key, setting.value, setting.origin)
     found = dict(settled.settings)
     if (named := found["source"]).value is not None:  # perhaps with a password, which every other command refuses
         found["source"] = replace(named, value=shown_source(str(named.value)))

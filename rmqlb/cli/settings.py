@@ -41,8 +41,8 @@ _NAME_SERVERS = "NAMESRV_ADDR"
 _PATHS = ("ca-file", "client-cert", "client-key")
 _ACCOUNTS = ("user", "access-key")
 _LAYERS: tuple[Layer, ...] = get_args(Layer)
-_TEXTS = ("color", "source-timeout", "deadline", "max-size", "proxy", "map-address")
-"""Keys whose texts only commands read, which take them for options; the environment's texts are checked before."""
+_OTHERWISE_CHECKED = ("context", "output", "source")
+"""A context is looked up, some commands write more formats, and a source is checked when it is opened."""
 
 
 class ResolvedOptions(Struct, frozen=True):
@@ -77,10 +77,9 @@ def resolve_options(
         chosen = _context_as_source(given, config) or chosen
     source = given.get("source")
     context = _context(chosen, source, config)
-    for key in _TEXTS:
-        setting = given.get(key)
-        if setting is not None and setting.layer == "environment" and setting.value is not None:
-            check_value(key, setting.value, setting.origin)
+    for setting in given.values():
+        if setting is not None and setting.value is not None and setting.key not in _OTHERWISE_CHECKED:
+            check_value(setting.key, setting.value, setting.origin)
     settings = {}
     for key, parameter in options.items():
         layers = (
@@ -285,7 +284,7 @@ def check_value(key: str, value: Value, where: str) -> None:
         case "map-address", tuple(texts):
             from rmqlb.sources.native.wire import parse_address_map
 
-            parse_address_map(texts, f"{where}: ")
+            parse_address_map(texts, where)
 
 
 def context_named(name: str, config: ConfigFile, where: str | None = None) -> Context:

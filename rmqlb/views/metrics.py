@@ -32,7 +32,11 @@ class Metric(Struct, frozen=True):
     name: str  # without the prefix; a name with a unit ends in the unit
     help: str  # a noun phrase without characters that need an escape
     labels: tuple[str, ...] = ()  # in the order in which they are written
-    unit: str = ""  # seconds; empty for counts and ratios
+
+    @property
+    def unit(self) -> str:
+        """Empty for counts and ratios."""
+        return "seconds" if self.name.endswith("_seconds") else ""
 
     @property
     def full_name(self) -> str:
@@ -51,16 +55,11 @@ _STRATEGY = (*_GROUP, "strategy")
 _LIMIT = ("cluster", "topic", "group", "rule", "limit", "severity")
 _FIGURES = annotated_figures(GroupState)
 
-SNAPSHOT_TIME = Metric("snapshot_timestamp_seconds", "Time of the snapshot, since 1970", ("command",), "seconds")
+SNAPSHOT_TIME = Metric("snapshot_timestamp_seconds", "Time of the snapshot, since 1970", ("command",))
 GROUPS = Metric("groups", "Consumer groups by status, hidden ones included", ("status",))
 GROUP_STATUS = Metric("group_status", "1 for the status of the group, 0 for the others", (*_GROUP, "status"))
 OF_GROUP: Mapping[str, Metric] = {
-    field: Metric(
-        figure.metric,
-        figure.what[:1].upper() + figure.what[1:],
-        _GROUP,
-        "seconds" if figure.metric.endswith("_seconds") else "",
-    )
+    field: Metric(figure.metric, figure.what[:1].upper() + figure.what[1:], _GROUP)
     for field, figure in _FIGURES.items()
     if figure.metric
 }
@@ -81,7 +80,7 @@ DIAGNOSIS_OUTCOME = Metric(
     "diagnosis_outcome", "1 for the outcome of the diagnosis, 0 for the others", (*_GROUP, "outcome")
 )
 UNDECIDED_RULES = Metric("diagnosis_undecided_rules", "Rules of the diagnosis that could not be decided", _GROUP)
-FLEET_NIGHT = Metric("fleet_night_timestamp_seconds", "The fleet's last night, since 1970", (), "seconds")
+FLEET_NIGHT = Metric("fleet_night_timestamp_seconds", "The fleet's last night, since 1970")
 FLEET = Metric("fleet", "Figures of the fleet's last night, by name", ("what",))
 FLEET_FIGURES = ("clusters", "groups", "failed", "incomplete", "waived", "errors", "new", "gone")
 FLEET_SILENT = Metric("fleet_silent_cluster", "1 for an expected cluster that did not report", ("cluster",))

@@ -238,7 +238,7 @@ MALFORMED_RULES = {
 def test_a_malformed_rule_is_refused(problem: str, rules: tuple[str, ...]) -> None:
     for rule in rules:
         caught = refusal(UsageError, parse_address_map, ["*:1=gw:1", rule])
-        assert caught.message == f"--map-address {rule!r} {problem}"
+        assert caught.message == f"--map-address: {rule!r} {problem}"
         assert "--map-address '10.0.0.*:*=" in (caught.hint or "")
 
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 from msgspec import Struct
 
 from rmqlb.cli.common.options import OutputOptions
-from rmqlb.cli.settings import check_value
 from rmqlb.errors import UsageError
 from rmqlb.model.result import Finding, TriedCondition
 from rmqlb.model.snapshot import ClusterSnapshot, suggestion
@@ -138,7 +137,6 @@ class Terminal:
         known = (*FORMATS, *more_formats)
         if self.format not in known:
             raise UsageError(f"unknown format {self.format}", hint=suggestion("formats", self.format, known))
-        check_value("color", options.color, "--color")
         if options.section:
             from rmqlb.cli.results import check_sections
 

@@ -60,7 +60,7 @@ class AddressMap(Struct, frozen=True):
         return address
 
 
-def parse_address_map(texts: Iterable[str], where: str = "--map-address ") -> AddressMap:
+def parse_address_map(texts: Iterable[str], where: str = "--map-address") -> AddressMap:
     """Raises UsageError for a malformed rule, or two addresses for one FROM."""
     rules: dict[tuple[str, ...], tuple[str, ...]] = {}
     for text in texts:
@@ -73,11 +73,11 @@ def parse_address_map(texts: Iterable[str], where: str = "--map-address ") -> Ad
         elif not all(":" in side or "*" in side for side in (source, target)):
             problem = "has an address without a port"
         if problem:
-            raise UsageError(f"{text[:80]!a} {problem}", prefix=where, hint=_HINT)
+            raise UsageError(f"{text[:80]!a} {problem}", prefix=f"{where}: ", hint=_HINT)
         parts = tuple(target.split("*"))
         if rules.setdefault(tuple(source.split("*")), parts) != parts:
             problem, hint = f"{source}=… is given twice, with two addresses", "leave one of them out"
-            raise UsageError(problem, prefix=where, hint=hint, code="given-twice")
+            raise UsageError(problem, prefix=f"{where}: ", hint=hint, code="given-twice")
     return AddressMap(rules)
 
 
