@@ -25,6 +25,9 @@ _ODD_NAMES = (
     *("订单-orders", "café", "имя", "a b", "x" * 180, "=1+1", "#1", "a@b", "a,b", "a=b", "a:b", "-x", "<b>|_`", "5"),
     "%s",
 )
+_TAKEN_MS = 1_795_226_527_000
+"""The time of every snapshot, 2026-11-21T02:02:07Z."""
+_AGES_MS = (0, 40, 900, 900, 5_000, 12_000, 31_000, 65_000, 130_000, 3_600_000)
 _OFFSETS = (-2, -1, 0, 1, 2**31, 2**53, 2**62)
 _CLIENT_IDS: tuple[Callable[[int], str], ...] = (
     *(lambda n: f"192.0.2.{n % 7 + 1}@inst{n}",) * 4,
@@ -62,6 +65,11 @@ def earlier(dice: Random, document: Json) -> bytes:
         for queue in group["queues"]:
             if queue["brokerOffset"]:
                 queue["brokerOffset"] -= dice.randrange(5000)
+            if queue["consumerOffset"]:
+                queue["consumerOffset"] -= min(dice.choice((0, 0, 9, 4_000)), queue["consumerOffset"])
+        for queue in (each for report in group["reports"] for each in report.get("evidence", {}).get("queues", ())):
+            queue["lastConsume"] -= dice.choice((0, 0, 60_000))
+            queue["lastPull"] -= dice.choice((0, 60_000, 60_000))
     return json.dumps(before).encode()
 
 
@@ -147,6 +155,7 @@ class _Maker:
         subscribed = [topic for topic in self.topics if self.maybe(0.9)]
         subscribed += ["TopicWithoutRoute"] if self.maybe(0.15) else []
         subscribed += [f"%RETRY%{name}"] if self.maybe(0.4) else []
+        queues = self.queues(subscribed, ids) if self.maybe(0.8) else []
         froms = ("CONSUME_FROM_LAST_OFFSET", "CONSUME_FROM_FIRST_OFFSET", "CONSUME_FROM_TIMESTAMP", None)
         listed = {"clientIds": ids} if self.maybe(0.15) else {"views": self.views(ids)}
         return {
@@ -156,8 +165,8 @@ class _Maker:
             "messageModel": self.one(("CLUSTERING",) * 8 + ("BROADCASTING", None)),
             "consumeFromWhere": self.one(froms),
             "topics": None if self.maybe(0.05) else subscribed,
-            "queues": self.queues(subscribed, ids) if self.maybe(0.8) else [],
-            "reports": self.reports(ids, subscribed) if self.maybe(0.5) else [],
+            "queues": queues,
+            "reports": self.reports(ids, subscribed, queues) if self.maybe(0.6) else [],
             **listed,
         }
 
@@ -195,10 +204,12 @@ class _Maker:
             queue["lastTimestamp"] = self.one((None, 0, 1_790_000_000_000))
         return found
 
-    def reports(self, ids: Sequence[str], topics: Sequence[str]) -> list[Json]:
-        usual, odd = self.one(_CLASSES), self.maybe(0.2)
+    def reports(self, ids: Sequence[str], topics: Sequence[str], queues: Sequence[Json]) -> list[Json]:
+        usual, odd, tells, orderly = self.one(_CLASSES), self.maybe(0.2), self.maybe(0.7), self.maybe(0.3)
+        calm = self.maybe(0.4)
         return [
             {
+                **({"evidence": self.evidence(client_id, topics, queues, orderly, calm)} if tells else {}),
                 "clientId": client_id,
                 "topics": list(topics) if not odd or self.maybe(0.8) else list(topics)[:1],
                 "strategyClass": self.one((*_CLASSES, None)) if odd else usual,
@@ -206,6 +217,39 @@ class _Maker:
             }
             for client_id in dict.fromkeys(ids)
         ]
+
+    def evidence(
+        self, client_id: str, topics: Sequence[str], queues: Sequence[Json], orderly: bool, calm: bool
+    ) -> Json:
+        """The report of a consumer that works, or of one with queues that stand still, are full or lost their locks."""
+
+        def ago() -> int:
+            return _TAKEN_MS - self.one(_AGES_MS[: 4 if calm else None])
+
+        found = []
+        for queue in queues:
+            if client_id in (queue["owners"] or ()):
+                commit, cached = max(queue["consumerOffset"] or 0, 0), self.one((0, 0, 1, 30, 900, 1_001, 2_500))
+                last = commit + cached + self.one((0, 0, 3_000)) if cached else 0
+                key = {name: queue[name] for name in ("topic", "brokerName", "queueId")}
+                offsets = {"minOffset": commit if cached else 0, "maxOffset": last, "commitOffset": commit}
+                times = {"lastPull": ago(), "lastConsume": ago(), "lastLock": ago()}
+                flags = {"dropped": not calm and self.maybe(0.05), "locked": calm or self.maybe(0.9)}
+                size = {"cached": cached, "cachedMib": self.one((0, 0, 3, 120)), "consuming": min(cached, int(orderly))}
+                found.append({"queue": key, **size, **offsets, **times, **flags, "unlockTries": 0})
+        rates = (0, 0.5, 30, 500)
+        statuses = {
+            topic: {
+                **{name: self.one(rates) for name in ("consumedPerS", "pulledPerS")},
+                "consumeMs": self.one((0, 0.4, 20, 1_500)),
+                "failedPerS": 0 if calm else self.one((0, 0, 0.3, 12)),
+                "failedLastHour": 0 if calm else self.one((0, 0, 7)),
+            }
+            for topic in topics
+        }
+        more = {"threads": self.one((1, 4, 20, 20, 64)), "batch": self.one((1, 1, 32)), "orderly": orderly}
+        filters = {topic: self.one(("*", "*", "*", "blue || red")) for topic in topics}
+        return {"readAt": _TAKEN_MS, "queues": found, "statuses": statuses, "filters": filters, **more}
 
     def snapshot(self, groups: list[Json]) -> Json:
         topics = []

@@ -1,0 +1,62 @@
+"""Each command answers for random clusters as recorded in `tests/data/random_clusters/`.
+
+A record proves no rule: it shows which answers a change alters. Each is a command line, its exit code, checksums of its
+JSON and of its tables, and how the answer begins; cluster N is `make_cluster(Random("recorded N"))` of the fuzzer.
+`--update-golden` writes the records anew.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+from random import Random
+from zlib import crc32
+
+import pytest
+
+from fuzz.command_lines.clusters import earlier, make_cluster
+from tests.cli.run import run
+from tests.support.mismatches import DATA, assert_summaries_recorded
+from tests.support.pages import ROOT
+
+CLUSTERS, PARTS, LINES_EACH = 128, 8, 10
+LINES = (
+    "show-groups", "show-consumers -g *", "show-consumers -g GROUP --earlier EARLIER", "show-route",
+    "show-owners -g * --strategy all", "show-owners -g GROUP --explain", "diagnose --all-groups",
+    "diagnose -g GROUP --earlier EARLIER", "diff EARLIER NOW", "plan-rebalance -g GROUP --add 2 --explain",
+    "plan-rebalance -g * --remove-broker BROKER", "plan-rebalance -g GROUP --to-strategy AVG_BY_CIRCLE --earlier EARLIER",
+    "sweep-failures", "size-group -g GROUP --sizes 1..6", "size-group -g GROUP --earlier EARLIER --drain-in 10m",
+    "plan-topic -t TOPIC --queues 6", "simulate-rebalance -g GROUP --event 'crash #0@5s' --rate 50 --set consume-time=9ms",
+    "simulate-rebalance -g GROUP --event 'broker-down BROKER@9s'", "simulate-send -t TOPIC --fail BROKER --messages 40",
+    "check -p POLICY --today 2026-11-21", "show-groups --earlier EARLIER",
+)  # fmt: skip
+
+
+def records(number: int) -> Iterator[str]:
+    dice = Random(f"recorded {number}")
+    made = next(made for made in (make_cluster(dice) for _ in count()) if any(map(len, made.groups.values())))
+    Path("now").write_text(json.dumps(made.document))
+    Path("before").write_bytes(earlier(dice, made.document).replace(b"2026-11-22T00:00:00Z", b"2026-11-21T02:01:57Z"))
+    largest, broker = max(made.groups, key=lambda name: len(made.groups[name])), dice.choice(made.brokers or ["b"])
+    names = {
+        "GROUP": largest, "TOPIC": dice.choice(made.topics or ["t"]), "NOW": "now", "EARLIER": "before",
+        "BROKER": broker, "POLICY": "policy.yaml",
+    }  # fmt: skip
+    for line in dice.sample(LINES, LINES_EACH):
+        words = [names.get(word, word.replace("BROKER", names["BROKER"])) for word in re.findall(r"'[^']*'|\S+", line)]
+        source = () if "NOW" in line else ("-s", "now")
+        ran = [run(*(word.strip("'") for word in words), *source, "--all", "-o", fmt) for fmt in ("json", "markdown")]
+        told = [f"{each.stdout}{each.stderr}" for each in ran]
+        sums = [f"{crc32(text.encode()):08x}" for text in told]
+        yield f"{number} {line}: {ran[0].code} {' '.join(sums)} {told[1].splitlines()[0][:80]}"
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_commands_answer_for_random_clusters_as_recorded(
+    part: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "policy.yaml").write_bytes((ROOT / "examples" / "policy.yaml").read_bytes())
+    found = [each for number in range(part, CLUSTERS, PARTS) for each in records(number)]
+    assert_summaries_recorded(DATA / "random_clusters" / f"{part}.json", found, request)
