@@ -50,12 +50,12 @@ def modules(*arguments: str) -> int:
 
 
 BUDGETS: Mapping[str, tuple[int, Callable[[], int]]] = {
-    "lines of the product": (53_236, lambda: lines((ROOT / "rmqlb").rglob("*.py"))),
-    "files of the product": (268, lambda: len([*(ROOT / "rmqlb").rglob("*.py")])),
-    "lines of tests": (36_161, lambda: lines((ROOT / "tests").rglob("*.py"))),
-    "files in git": (974, in_git),
+    "lines of the product": (51_883, lambda: lines((ROOT / "rmqlb").rglob("*.py"))),
+    "files of the product": (263, lambda: len([*(ROOT / "rmqlb").rglob("*.py")])),
+    "lines of tests": (35_894, lambda: lines((ROOT / "tests").rglob("*.py"))),
+    "files in git": (999, in_git),
     "modules that show-owners loads": (90, lambda: modules("show-owners")),
-    "modules that plan-rebalance loads": (109, lambda: modules("plan-rebalance", "--add", "1")),
+    "modules that plan-rebalance loads": (110, lambda: modules("plan-rebalance", "--add", "1")),
 }
 """What is counted → the most that it may be, and what counts it."""
 

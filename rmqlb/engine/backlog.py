@@ -28,16 +28,10 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from rmqlb.model.message_queue import MessageQueue
-from rmqlb.model.process_queue import ConsumerEvidence
 
 Turn = Literal["lag", "cached", "full"]
 PULLED_AHEAD = 1000  # messages of a queue that a consumer caches (`pullThresholdForQueue`)
 _SAME = 1e-9  # relative; rates and times this close are equal
-
-
-def threads_of(*reports: ConsumerEvidence) -> int:
-    """The fewest consume threads that consumers report, otherwise the default (`consumeThreadMin`)."""
-    return min((each.threads for each in reports if each.threads), default=20)
 
 
 class Pool(Struct, frozen=True):

@@ -22,7 +22,7 @@ from math import ceil, floor, inf
 from msgspec import Struct
 from msgspec.structs import replace
 
-from rmqlb.engine.backlog import PULLED_AHEAD, Flow, Pool, backlog, full_call, gone_in, threads_of
+from rmqlb.engine.backlog import PULLED_AHEAD, Flow, Pool, backlog, full_call, gone_in
 from rmqlb.engine.diagnose.evidence import SAMPLES, GroupEvidence, queue_text
 from rmqlb.engine.diagnose.lags import COMMITTED_MS, SPAN_MS, QueueLag, lags_of, may_store_elsewhere, queue_lag
 from rmqlb.engine.group import known
@@ -30,7 +30,7 @@ from rmqlb.errors import DataError
 from rmqlb.model.diagnosis import Drain, QueueDrain
 from rmqlb.model.group import BROADCASTING, RETRY_PREFIX, States, retry_topic
 from rmqlb.model.message_queue import MessageQueue, grouped, sort_client_ids, sort_queues
-from rmqlb.model.process_queue import ConsumerEvidence, ConsumeStatus
+from rmqlb.model.process_queue import ConsumerEvidence, ConsumeStatus, threads_of
 from rmqlb.model.result import rate_text, sum_if_known
 
 READ_MS = 2_000  # a sample's queues are read within this time

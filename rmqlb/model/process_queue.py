@@ -90,3 +90,8 @@ class ConsumerEvidence(Struct, frozen=True, rename="camel", omit_defaults=True):
     batch: Annotated[int | None, "most messages per listener call (`consumeMessageBatchMaxSize`)"] = None
     stacks: Annotated[tuple[str, ...] | None, "stack traces of the consume threads, if requested"] = None
     filters: Annotated[dict[str, str] | None, "topic → filter of the consumer"] = None
+
+
+def threads_of(*reports: ConsumerEvidence) -> int:
+    """The fewest consume threads that consumers report, otherwise the default (`consumeThreadMin`)."""
+    return min((each.threads for each in reports if each.threads), default=20)

@@ -4,7 +4,6 @@ from typing import Any, Unpack
 from msgspec.structs import replace
 
 from rmqlb.engine.assignment.consumers import is_orderly
-from rmqlb.engine.backlog import threads_of
 from rmqlb.engine.group import Group
 from rmqlb.engine.plan.changes import Changes, change_members
 from rmqlb.engine.plan.group_plan import plan_group
@@ -13,6 +12,7 @@ from rmqlb.engine.rebalance.start_offsets import start_questions, with_starts
 from rmqlb.errors import UsageError
 from rmqlb.model.group_scenario import GroupScenario
 from rmqlb.model.plan import PlanOfGroups, RebalancePlan, plans_of_groups
+from rmqlb.model.process_queue import threads_of
 from rmqlb.model.result import Finding, Meta, Progress, counted, info, no_progress, with_meta
 from rmqlb.verbs.amounts import duration_us
 from rmqlb.verbs.changes import ChangeOptions, changes_of, split_changes

@@ -9,7 +9,6 @@ from msgspec.structs import replace
 from rmqlb.engine.allocate.conformance import own_findings
 from rmqlb.engine.assignment.assign import Members, owners_at_rest
 from rmqlb.engine.assignment.consumers import broadcasting_finding, mixed_finding, nobody_online
-from rmqlb.engine.backlog import threads_of
 from rmqlb.engine.group import Group
 from rmqlb.engine.group_findings import planning_findings
 from rmqlb.engine.plan.changes import Changes
@@ -22,6 +21,7 @@ from rmqlb.model.client_versions import SdkUse
 from rmqlb.model.group import ConsumerType, is_system_topic
 from rmqlb.model.group_scenario import TIMER_NAMES, Event, GroupScenario, Timers
 from rmqlb.model.limits import MOST_GROUP_TRIALS
+from rmqlb.model.process_queue import threads_of
 from rmqlb.model.result import INFO, Finding, Meta, Progress, RateSource, no_progress, sum_if_known, with_meta
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.send_scenario import NEWEST, Latency, SendScenario

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from rmqlb.engine.assignment.assign import runnable
 from rmqlb.engine.assignment.consumers import is_orderly
-from rmqlb.engine.backlog import PULLED_AHEAD, full_call, threads_of
+from rmqlb.engine.backlog import PULLED_AHEAD, full_call
 from rmqlb.engine.group import Group
 from rmqlb.engine.group_findings import planning_findings
 from rmqlb.engine.size_group.size_group import SIZE_FIGURES, try_on_size
@@ -15,7 +15,7 @@ from rmqlb.engine.size_group.size_group import size_group as find_size
 from rmqlb.engine.source_findings import one_broker_findings
 from rmqlb.errors import DataError
 from rmqlb.model.message_queue import MessageQueue, queue_ranges
-from rmqlb.model.process_queue import ConsumerEvidence
+from rmqlb.model.process_queue import ConsumerEvidence, threads_of
 from rmqlb.model.result import INFO, Finding, Meta, Progress, counted, no_progress, with_meta
 from rmqlb.model.size_group import (
     MOST_SIZE,

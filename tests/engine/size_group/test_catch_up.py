@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 
 from rmqlb import MessageQueue, SizeLimits, SizeQuestion, TopicRouteData, UsageError, allocate, size_group
 from rmqlb.engine.allocate.strategy import Settings
-from rmqlb.engine.backlog import threads_of
 from rmqlb.engine.size_group.sizes import future_ids
-from rmqlb.model.process_queue import ConsumerEvidence
+from rmqlb.model.process_queue import ConsumerEvidence, threads_of
 from rmqlb.model.size_group import GroupSize, SizedBacklog
 from tests.cli.run import ROOT, data_of, run
 from tests.support.builders import route
