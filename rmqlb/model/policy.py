@@ -36,7 +36,7 @@ def _of_figure(field: str, unit: Unit = "count") -> LimitKind:
 
 
 LIMITS: Mapping[str, LimitKind] = {
-    "minConsumers": _of_figure("consumers", "least"),
+    "minConsumers": LimitKind(GROUP, "least", "processes of consumers that brokers list"),
     "imbalance": _of_figure("imbalance", "ratio"),
     "idle": _of_figure("idle"),
     "unassigned": _of_figure("unassigned"),

@@ -86,7 +86,7 @@ def _tried(server: str | None, steps: Sequence[str], results: Results) -> Iterat
                 yield SourceStep(step, server, "fails", error.message, error.hint, error.code)
                 yield from (SourceStep(later, server, "notTried", _LATER) for later in steps[number:])
                 return
-            yield SourceStep(step, server, "notTried" if isinstance(result, NotTried) else "works", result)
+            yield SourceStep(step, server, "notTried" if isinstance(result, NotTried) else "works", str(result))
 
 
 def _reached(host: str, port: int, access: Access) -> Results:
