@@ -55,10 +55,11 @@ def wait_for_next(seconds: float) -> None:
     except (OSError, ValueError):
         time.sleep(seconds)
         return
-    closed = select.poll()
+    closed, end = select.poll(), time.monotonic() + seconds
     closed.register(descriptor, 0)
-    if closed.poll(seconds * 1000):
-        raise BrokenPipeError
+    while (left := end - time.monotonic()) > 0:
+        if closed.poll(min(left, 0.5) * 1000):  # Python handles a signal that comes just before this call after it
+            raise BrokenPipeError
 
 
 @contextmanager
