@@ -75,7 +75,7 @@ class SimulatedGroup(Struct, frozen=True):
 
 
 class Simulation:
-    """What is simulated, as far as the arguments alone decide it."""
+    """A simulation as its arguments describe it, before a source is read."""
 
     def __init__(
         self,

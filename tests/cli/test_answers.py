@@ -100,13 +100,13 @@ def shortened(block: str) -> str:
 def record_of(line: Line, folder: Path) -> str:
     """All that it prints; last the checksum of what a script gets."""
 
-    def told(fmt: str) -> str:
+    def printed(fmt: str) -> str:
         ran = line.run(folder, "-o", fmt, "--all")
         text = f"{ran.stdout}\n{ran.stderr}= {ran.code}".replace(str(folder), "{}").replace(f"{ROOT}/", "")
         return re.sub(r"([ -])\1\1+", r"\1\1", text)  # the folder's length decides how wide a column is
 
-    texts = [f"$ {line.text}".replace(f"{ROOT}/", ""), *re.split(r"\n\n+", told("markdown"))]
-    return "\n".join([*map(shortened, texts), f"json {crc32(told('json').encode()):08x}\n"])
+    texts = [f"$ {line.text}".replace(f"{ROOT}/", ""), *re.split(r"\n\n+", printed("markdown"))]
+    return "\n".join([*map(shortened, texts), f"json {crc32(printed('json').encode()):08x}\n"])
 
 
 @pytest.mark.parametrize("command", sorted({line.command for line in LINES}))

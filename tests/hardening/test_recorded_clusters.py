@@ -44,12 +44,12 @@ def records(number: int) -> Iterator[str]:
         "BROKER": broker, "POLICY": "policy.yaml",
     }  # fmt: skip
     for line in dice.sample(LINES, LINES_EACH):
-        words = [names.get(word, word.replace("BROKER", names["BROKER"])) for word in re.findall(r"'[^']*'|\S+", line)]
+        words = [names.get(word, word.replace("BROKER", broker)) for word in re.findall(r"'[^']*'|\S+", line)]
         source = () if "NOW" in line else ("-s", "now")
         ran = [run(*(word.strip("'") for word in words), *source, "--all", "-o", fmt) for fmt in ("json", "markdown")]
-        told = [f"{each.stdout}{each.stderr}" for each in ran]
-        sums = [f"{crc32(text.encode()):08x}" for text in told]
-        yield f"{number} {line}: {ran[0].code} {' '.join(sums)} {told[1].splitlines()[0][:80]}"
+        printed = [f"{each.stdout}{each.stderr}" for each in ran]
+        sums = [f"{crc32(text.encode()):08x}" for text in printed]
+        yield f"{number} {line}: {ran[0].code} {' '.join(sums)} {printed[1].splitlines()[0][:80]}"
 
 
 @pytest.mark.parametrize("part", range(PARTS))

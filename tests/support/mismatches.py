@@ -115,6 +115,7 @@ def assert_summaries_recorded(file: Path, summaries: Sequence[str], request: pyt
     if request.config.getoption("--update-golden"):
         file.write_text(json.dumps(summaries, indent=0) + "\n")
     recorded = json.loads(file.read_text())
+    assert len(summaries) == len(recorded)
     assert [f"{n}: {own}, not {recorded[n]}" for n, own in enumerate(summaries) if own != recorded[n]] == []
 
 
