@@ -5,10 +5,10 @@
 
 cosmic-ray makes the mutants, at most one a place; each runs in a fork of one process that has collected the tests, where the
 changed function takes the place of the original, until a test fails: of the tests that run the function, the quick ones
-first. What changes a module's or a class's
-own statements is written into the file for a fresh process with the tests that enter the file, and taken back: run it in
-a clone. A mutant that needs
-more than so many seconds of the processor counts as noticed, as a test run that hangs is.
+first. Caches are emptied before, and trials are kept in the test's own process: what a cache answers and what another
+process does would count as not run. What changes a module's or a class's own statements is written into the file for a
+fresh process with the tests that enter the file, and taken back: run it in a clone. A mutant that needs more than so many
+seconds of the processor counts as noticed, as a test run that hangs is.
 """
 
 from __future__ import annotations
@@ -204,6 +204,7 @@ class Forks:
         measured = Coverage(data_file=None, include=sorted(paths))
         measured.start()
         for item in items:
+            _forget("rmqlb")
             measured.switch_context(item.nodeid)
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=None)
         measured.stop()
@@ -250,12 +251,23 @@ def _run(session: pytest.Session, tests: Sequence[pytest.Item], mutant: Mutant) 
     """0 when all tests pass, 2 when the mutant cannot be put in place."""
     if not in_place(mutant):
         return 2
+    _forget("rmqlb", "tests")
     resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
     for item in tests:
         item.config.hook.pytest_runtest_protocol(item=item, nextitem=None)
         if session.testsfailed:
             return 1
     return 0
+
+
+def _forget(*packages: str) -> None:
+    """Empty the caches of the functions and methods in these packages."""
+    for module in [each for name, each in sys.modules.items() if name.split(".")[0] in packages]:
+        own = list(vars(module).values())
+        of_classes = [part for each in own if isinstance(each, type) for part in vars(each).values()]
+        for each in (*own, *of_classes):
+            if callable(clear := getattr(getattr(each, "__func__", each), "cache_clear", None)):
+                clear()
 
 
 def _in_file(mutant: Mutant, arguments: Sequence[str]) -> bool:
@@ -287,6 +299,7 @@ def main(arguments: Sequence[str]) -> int:
     files = sorted(file for path in paths for file in (path.rglob("*.py") if path.is_dir() else [path]))
     mutants = sampled(files, chosen.sample, chosen.seed)
     forks: Any = Forks(mutants, tests)
+    os.cpu_count = lambda: 1
     ended = pytest.main(["-p", "no:terminal", *tests], plugins=[forks])
     if ended is not pytest.ExitCode.OK:
         return 1
