@@ -9,6 +9,7 @@ import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from threading import Barrier
 from typing import Final, NamedTuple
@@ -19,7 +20,7 @@ from rmqlb.sources.source import Access
 from tests.cli.run import command, environment
 from tests.support.recorded_groups import Recording
 
-from .cluster import RocketMQCluster, TopicOnBroker
+from .cluster import RocketMQCluster
 from .jars import go_program
 from .jvm import Java, wait_until
 from .rebalance_log import START, Act, Group
@@ -74,11 +75,17 @@ class Watched(NamedTuple):
 
 
 class LivingGroups(NamedTuple):
+    groups: Mapping[str, Group]
     recordings: Mapping[str, Future[Recording]]
     watched: Future[Watched]
 
     def recording(self, name: str) -> Recording:
         return self.recordings[name].result()
+
+    def again(self, name: str) -> Recording:
+        """A new group that nobody watches lives through the same; a broker that has come cannot come once more."""
+        assert all(act.kind != "broker-up" for act in ACTS[name])
+        return replace(self.groups[name], name=f"{group_id(name)}-again").live_through(ACTS[name], Barrier(1))
 
 
 def group_id(name: str) -> str:
@@ -88,15 +95,11 @@ def group_id(name: str) -> str:
 @contextmanager
 def living_groups(cluster: RocketMQCluster, legacy: RocketMQCluster, folder: Path) -> Iterator[LivingGroups]:
     groups = {name: _group(name, cluster, legacy, folder) for name in ACTS}
-    # Retry topics of Go's groups are there, which take brokers long to create at a first heartbeat.
-    on = {"go": ("broker-a", "broker-b"), "go, new broker": ("broker-a",)}
-    retries = [TopicOnBroker(f"%RETRY%{groups[name].name}", broker, 1, 1) for name in on for broker in on[name]]
-    cluster.create_topics(retries)
     ready = Barrier(len(groups), timeout=_ALL_ARE_READY)
     with ThreadPoolExecutor(len(groups) + 1) as threads:
         recordings = {name: threads.submit(groups[name].live_through, ACTS[name], ready) for name in groups}
         source = f"rocketmq://{cluster.name_server}"
-        yield LivingGroups(recordings, threads.submit(_watched, source, recordings[WATCHED], folder))
+        yield LivingGroups(groups, recordings, threads.submit(_watched, source, recordings[WATCHED], folder))
 
 
 def _group(name: str, cluster: RocketMQCluster, legacy: RocketMQCluster, folder: Path) -> Group:

@@ -61,7 +61,11 @@ class Group:
         """`ready` is passed once all programs of this group and of those beside it have loaded their classes."""
         with ExitStack() as alive:
             names = dict.fromkeys(act.name for act in acts if act.kind != "broker-up")
+            new_brokers = tuple(act.name for act in acts if act.kind == "broker-up")
             try:
+                if self.go:  # its retry topic is there, which takes brokers long to create at a first heartbeat
+                    known = [name for name in self.cluster.broker_addresses if name not in new_brokers]
+                    self.cluster.create_topics([TopicOnBroker(f"%RETRY%{self.name}", name, 1, 1) for name in known])
                 jvms = {name: self._jvm(name, alive) for name in names}
             except BaseException:
                 ready.abort()
@@ -70,7 +74,6 @@ class Group:
             done = [line for act in acts for line in self._do(act, jvms)]
             end_us = _now_us()
             lines = [*done, *(line for jvm in jvms.values() for line in _lines(jvm))]
-        new_brokers = tuple(act.name for act in acts if act.kind == "broker-up")
         return self._recording(sorted(lines, key=lambda line: line.at_us), end_us, new_brokers)
 
     def _jvm(self, name: str, alive: ExitStack) -> JavaProcess:
