@@ -7,8 +7,8 @@ cosmic-ray makes the mutants, at most one a place; each runs in a fork of one pr
 changed function takes the place of the original, until a test fails: of the tests that run the function, the quick ones
 first. Caches are emptied before, and trials are kept in the test's own process: what a cache answers and what another
 process does would count as not run. What changes a module's or a class's own statements is written into the file for a
-fresh process with the tests that enter the file, and taken back: run it in a clone. A mutant that needs more than so many
-seconds of the processor counts as noticed, as a test run that hangs is.
+fresh process with the tests that enter the file, and taken back: run it in a clone. A mutant that needs three times
+as long counts as noticed, as a test run that hangs is.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import random
 import resource
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import unified_diff
 from inspect import CO_NEWLOCALS
@@ -31,8 +31,8 @@ from typing import Any
 
 import pytest
 
-SECONDS = 180
-"""Of the processor, for one mutant; the slowest of the test selections takes a third of it."""
+LEAST_SECONDS = 60
+"""Of the processor, for one mutant; it has three times as long as its tests take without it if that is more."""
 LEFT_OUT = (
     *("ReplaceBinaryOperator_BitOr_", "Eq_Is", "RemoveDecorator", "VariableReplacer", "VariableInserter"),
     "ExceptionReplacer",
@@ -189,7 +189,8 @@ class Forks:
             noticed = self._in_fork(session, mutant)
             if noticed is None:
                 names = sorted(set().union(*self._tests_of[mutant.path].values()) - {""})
-                noticed = _in_file(mutant, ["-n0", *names] if names else self._arguments)
+                most = self._most(names or self._seconds)
+                noticed = _in_file(mutant, ["-n0", *names] if names else self._arguments, most)
             if not noticed:
                 self.alive.append(mutant)
                 print(f"\nalive: {os.path.relpath(mutant.path)}:{mutant.line}\n{mutant.diff()}", flush=True)
@@ -218,6 +219,9 @@ class Forks:
         names = {name for line in _function_lines(mutant) for name in lines.get(line, ())}
         return [item for item in session.items if item.nodeid in names]
 
+    def _most(self, names: Iterable[str]) -> int:
+        return max(LEAST_SECONDS, round(3 * sum(self._seconds.get(name, 0) for name in names)))
+
     def _in_fork(self, session: pytest.Session, mutant: Mutant) -> bool | None:
         """Whether a test failed; None when the mutant has to be in the file before anything is imported."""
         child = os.fork()
@@ -228,7 +232,8 @@ class Forks:
             os.dup2(silent, 2)
             code = 3
             try:
-                code = _run(session, self._tests(session, mutant), mutant)
+                tests = self._tests(session, mutant)
+                code = _run(session, tests, mutant, self._most(each.nodeid for each in tests))
             finally:
                 os._exit(code)
         _, status = os.waitpid(child, 0)
@@ -247,12 +252,12 @@ def _function_lines(mutant: Mutant) -> range:
     return min(around, key=len, default=whole)
 
 
-def _run(session: pytest.Session, tests: Sequence[pytest.Item], mutant: Mutant) -> int:
+def _run(session: pytest.Session, tests: Sequence[pytest.Item], mutant: Mutant, most: int) -> int:
     """0 when all tests pass, 2 when the mutant cannot be put in place."""
     if not in_place(mutant):
         return 2
     _forget("rmqlb", "tests")
-    resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
+    resource.setrlimit(resource.RLIMIT_CPU, (most, most))
     for item in tests:
         item.config.hook.pytest_runtest_protocol(item=item, nextitem=None)
         if session.testsfailed:
@@ -270,7 +275,7 @@ def _forget(*packages: str) -> None:
                 clear()
 
 
-def _in_file(mutant: Mutant, arguments: Sequence[str]) -> bool:
+def _in_file(mutant: Mutant, arguments: Sequence[str], most: int) -> bool:
     """Whether a test fails in a fresh process that finds the mutant in the file."""
     mutant.path.write_text(mutant.after)
     try:
@@ -279,7 +284,7 @@ def _in_file(mutant: Mutant, arguments: Sequence[str]) -> bool:
             command,
             capture_output=True,
             check=False,
-            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS)),
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, (most, most)),
         )
         return run.returncode != 0
     finally:

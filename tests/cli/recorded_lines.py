@@ -18,7 +18,7 @@ from tests.support.builders import snapshot_text
 
 from .run import EXAMPLE, RECORDING, ROOT, SKEWED, Ran, run
 
-_PATHS = {
+EXAMPLES = {
     "EXAMPLE": EXAMPLE, "SKEWED": SKEWED, "RECORDING": RECORDING, "POLICY": str(ROOT / "examples" / "policy.yaml"),
     "LATER": str(ROOT / "examples" / "cluster-later.json"), "FOUR_GROUPS": str(ROOT / "examples" / "four-groups.yaml"),
     "FAULTS": str(ROOT / "examples" / "faults.json"),
@@ -51,7 +51,7 @@ class Line(NamedTuple):
 
 def _text(name: str) -> str:
     text = (ROOT / "tests" / "data" / name).read_text(encoding="utf-8")
-    for word, path in _PATHS.items():
+    for word, path in EXAMPLES.items():
         text = re.sub(rf"\b{word}\b", path, text)
     return re.sub(r"<(.)\*(\d+)>", lambda found: found[1] * int(found[2]), text)
 

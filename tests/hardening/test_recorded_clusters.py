@@ -1,4 +1,4 @@
-"""Each command answers for random clusters as recorded in `tests/data/random_clusters/`.
+"""Each command answers for random clusters as recorded in `tests/data/random_clusters/`, and to `scenarios.txt` too.
 
 A record proves no rule: it shows which answers a change alters. Each is a command line, its exit code, checksums of its
 JSON and of its tables, and how the answer begins; cluster N is `make_cluster(Random("recorded N"))` of the fuzzer.
@@ -6,8 +6,10 @@ JSON and of its tables, and how the answer begins; cluster N is `make_cluster(Ra
 """
 
 import json
+import os
 import re
-from collections.abc import Iterator
+import shlex
+from collections.abc import Iterable, Iterator
 from itertools import count
 from pathlib import Path
 from random import Random
@@ -16,6 +18,7 @@ from zlib import crc32
 import pytest
 
 from fuzz.command_lines.clusters import earlier, make_cluster
+from tests.cli.recorded_lines import EXAMPLES
 from tests.cli.run import run
 from tests.support.mismatches import DATA, assert_summaries_recorded
 from tests.support.pages import ROOT
@@ -33,6 +36,9 @@ LINES = (
 )  # fmt: skip
 
 
+SCENARIOS = (DATA / "scenarios.txt").read_text(encoding="utf-8").splitlines()
+
+
 def records(number: int) -> Iterator[str]:
     dice = Random(f"recorded {number}")
     made = next(made for made in (make_cluster(dice) for _ in count()) if any(map(len, made.groups.values())))
@@ -46,10 +52,14 @@ def records(number: int) -> Iterator[str]:
     for line in dice.sample(LINES, LINES_EACH):
         words = [names.get(word, word.replace("BROKER", broker)) for word in re.findall(r"'[^']*'|\S+", line)]
         source = () if "NOW" in line else ("-s", "now")
-        ran = [run(*(word.strip("'") for word in words), *source, "--all", "-o", fmt) for fmt in ("json", "markdown")]
-        printed = [f"{each.stdout}{each.stderr}" for each in ran]
-        sums = [f"{crc32(text.encode()):08x}" for text in printed]
-        yield f"{number} {line}: {ran[0].code} {' '.join(sums)} {printed[1].splitlines()[0][:80]}"
+        yield summary(f"{number} {line}", [*(word.strip("'") for word in words), *source])
+
+
+def summary(name: str, words: Iterable[str]) -> str:
+    ran = [run(*words, "--all", "-o", fmt) for fmt in ("json", "markdown")]
+    printed = [f"{each.stdout}{each.stderr}" for each in ran]
+    sums = [f"{crc32(text.encode()):08x}" for text in printed]
+    return f"{name}: {ran[0].code} {' '.join(sums)} {printed[1].splitlines()[0][:80]}"
 
 
 @pytest.mark.parametrize("part", range(PARTS))
@@ -59,4 +69,7 @@ def test_commands_answer_for_random_clusters_as_recorded(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "policy.yaml").write_bytes((ROOT / "examples" / "policy.yaml").read_bytes())
     found = [each for number in range(part, CLUSTERS, PARTS) for each in records(number)]
+    monkeypatch.chdir(ROOT / "examples")
+    names = {word: os.path.relpath(path) for word, path in EXAMPLES.items()}
+    found += [summary(line, [names.get(word, word) for word in shlex.split(line)]) for line in SCENARIOS[part::PARTS]]
     assert_summaries_recorded(DATA / "random_clusters" / f"{part}.json", found, request)

@@ -202,7 +202,7 @@ def assign(route: TopicRouteData, members: Members, *, explain: bool = False) ->
         raise type(first)(str(first), prefix=f"topic {route.topic}: ", hint=_hint(members)) from first.__cause__
     if not ids or not queues:
         idle = dict.fromkeys(ids, _NO_QUEUE)
-    sorted_owners = {queue: tuple(sort_client_ids(set(own))) for queue, own in owners.items()}
+    sorted_owners = {q: tuple(own if len(own) < 2 else sort_client_ids(set(own))) for q, own in owners.items()}
     return Assignment(
         topic=route.topic,
         strategy=members.name,
