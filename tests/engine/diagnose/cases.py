@@ -294,6 +294,8 @@ def link_cases() -> Iterator[tuple[str, Case]]:
     at_a = {queue: state for queue, state in HEALTHY.groups["g"].queues.items() if queue.broker_name == "a"}
     part = Unread("members", "g", silent, "b", no_answer=True)
     yield "b does not answer", missing(changed(without_list(HEALTHY, "b"), queues=at_a), part)
+    both = (part, replace(part, detail="a"))
+    yield "neither broker answers", missing(changed(HEALTHY, views=(), queues={}), *both)
     whole, now = without_broker(Process("x"), Process("y"))
     yield "b has left the routes since the look before", before(now, 10, earlier=whole)
     at, (_, now) = int(AT.timestamp() * 1000), without_broker(Process("x"))
@@ -473,6 +475,7 @@ def failing_cases() -> Iterator[tuple[str, Case]]:
         yield f"{failed} failures for {ok} messages consumed", rated([{"T": (ok, failed)}] * 3)
     yield "failures that have just begun", rated([{"T": (40, 0)}, {"T": (40, 0)}, {"T": (0, 40)}])
     yield "one topic fails", rated([{"T": (0.0, 10.0), "U": (1000.0, 0.0), "%RETRY%g": (0, 30)}] * 3)
+    yield "both consumers fail", watched(PAIR, reporting=dict.fromkeys("xy", FAILS))
     yield "failures in one look", rated([{"T": (0, 83)}] * 3)[-1]
     yield "no rates", rated([{}] * 3)
     retry = MessageQueue("%RETRY%g", "a", 0)
