@@ -349,7 +349,7 @@ def test_a_paused_broker_is_the_headline(planted: Lab) -> None:
     with planted.cluster.paused("broker-b"):
         found = one_look(planted)
     assert found["findings"][0]["code"] == "broker-silent"
-    assert headline(found).startswith("broker-b does not answer")
+    assert headline(found).startswith("broker-b did not answer")
 
 
 @pytest.mark.slow
