@@ -362,6 +362,6 @@ def test_a_broker_that_was_killed_seconds_ago_is_named(planted: Lab, tmp_path: P
     at_once = one_look(planted)
     found = one_look(planted, "--earlier", before)
     assert found["findings"][0]["code"] == "broker-gone", found
-    assert headline(found).startswith("broker-b has left the routes")
+    assert headline(found).startswith("broker-b left the routes")
     assert " since 20" in found["findings"][0]["consequence"]
     assert grave(at_once) in (["broker-gone"], []), at_once  # nothing, once its consumers have given its queues up
