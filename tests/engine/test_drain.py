@@ -353,6 +353,13 @@ def test_one_sample_and_offsets_that_consumers_keep_show_only_that_there_is_no_l
     assert drains(looks(*[(0, 0, 0)] * 4, samples=1)).group == Drain("finite", 0, 0, 0)
 
 
+def test_the_last_three_samples_decide() -> None:
+    first, *last = looks(*[FAST] * 4, samples=4)
+    group = first.groups["g"]
+    slower = {queue: replace(state, consumer_offset=0) for queue, state in group.queues.items()}
+    assert drains((replace(first, groups={"g": replace(group, queues=slower)}), *last)) == drains(tuple(last))
+
+
 @every_case(("queues", "expected", "met", "verdict", "cells"), [
     ((FAST,) * 4, "drains in 2h29m2s to 3h43m39s (inflow 40/s, consumption 400/s)", True, "failed: 2h29m2s", ("2h29m2s to 3h43m39s",) * 3),
     (((45_000, 10, 100),) * 4, "drains in 6m35s to 10m6s (inflow 40/s, consumption 400/s)", None, "incomplete", ("6m35s to 10m6s",) * 3),

@@ -300,8 +300,9 @@ def snapshot(consumer_offset: int, at: datetime) -> ClusterSnapshot:
 
 
 def test_rates_are_what_was_read_between_two_snapshots() -> None:
-    now, then = snapshot(90, NOON), snapshot(30, NOON - timedelta(seconds=30))
-    assert consumed_per_ms(now, then, "g", "then") == {queues(1)[0]: 0.002}
+    for consumed, before in ((90, 30), (60, -1)):  # -1: no offset was stored
+        now, then = snapshot(consumed, NOON), snapshot(before, NOON - timedelta(seconds=30))
+        assert consumed_per_ms(now, then, "g", "then") == {queues(1)[0]: 0.002}
     assert consumed_per_ms(now, replace(then, groups={}), "g", "then") == {}
     with pytest.raises(DataError, match="then is not earlier than the source"):
         consumed_per_ms(now, snapshot(30, NOON), "g", "then")

@@ -186,6 +186,10 @@ def test_a_recording_is_told_again_in_lines() -> None:
     assert [line.at for line in again] == sorted(line.at for line in news)
     assert {*again} == {replace(line, sample=None, state=None, owners=None) for line in news}
     assert len(again) == len(news) == 6
+    assert (follower.recording("time").started_at, again[0].at) == (
+        "2027-01-15T08:00:00.000Z",
+        "2027-01-15T08:00:01.000Z",
+    )
 
 
 SETTLED = look(0, "a:01 b:23"), look(1, "a:01 b:23")
