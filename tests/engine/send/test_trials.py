@@ -77,7 +77,7 @@ def test_the_figures_of_many_trials_are_the_means_of_each_trials(name: str) -> N
 
 def test_enough_trials_are_enough() -> None:
     scenario = SCENARIOS["lost"]
-    coarse, fine = (simulate_trials(THREE, scenario, 1000, precision=precision) for precision in (0.05, 0.00001))
+    coarse, fine = (simulate_trials(THREE, scenario, 1000, precision=precision) for precision in (0.008, 0.00001))
     assert (coarse.trials, coarse.wanted, coarse.stopped_early) == (768, 1000, True)
     assert coarse == replace(simulate_trials(THREE, scenario, 768), wanted=1000, stopped_early=True)
     assert fine == simulate_trials(THREE, scenario, 1000)
