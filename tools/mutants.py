@@ -7,8 +7,8 @@ cosmic-ray makes the mutants, at most one a place; each runs in a fork of one pr
 changed function takes the place of the original, until a test fails: of the tests that run the function, the quick ones
 first. Caches are emptied before, and trials are kept in the test's own process: what a cache answers and what another
 process does would count as not run. What changes a module's or a class's own statements is written into the file for a
-fresh process with the tests that enter the file, and taken back: run it in a clone. A mutant that needs three times
-as long counts as noticed, as a test run that hangs is.
+fresh process with the tests that enter the file, and taken back: run it in a clone. A mutant that needs longer
+than they do counts as noticed, as a test run that hangs is.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from typing import Any
 import pytest
 
 LEAST_SECONDS = 60
-"""Of the processor, for one mutant; it has three times as long as its tests take without it if that is more."""
+"""Of the processor, for one mutant; or as long as its tests take unchanged, which are slower as they are measured."""
 LEFT_OUT = (
     *("ReplaceBinaryOperator_BitOr_", "Eq_Is", "RemoveDecorator", "VariableReplacer", "VariableInserter"),
     "ExceptionReplacer",
@@ -220,7 +220,7 @@ class Forks:
         return [item for item in session.items if item.nodeid in names]
 
     def _most(self, names: Iterable[str]) -> int:
-        return max(LEAST_SECONDS, round(3 * sum(self._seconds.get(name, 0) for name in names)))
+        return max(LEAST_SECONDS, round(sum(self._seconds.get(name, 0) for name in names)))
 
     def _in_fork(self, session: pytest.Session, mutant: Mutant) -> bool | None:
         """Whether a test failed; None when the mutant has to be in the file before anything is imported."""
