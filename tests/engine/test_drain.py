@@ -237,6 +237,14 @@ def test_who_shares_threads(
     assert (found.drains if found.drain_ms is None else pytest.approx(found.drain_ms / 1000)) == expected
 
 
+def test_consumers_that_share_threads_and_others_are_side_by_side() -> None:
+    *before, now = reported(looks(EASY, LATE, EASY, EASY, owners="x y y y"))
+    group = now.groups["g"]
+    orderly = reported((now,), orderly=True)[0].groups["g"].reports["x"]
+    mixed = replace(now, groups={"g": replace(group, reports={**group.reports, "x": orderly})})
+    assert drains((*before, mixed)).group.drain_ms == pytest.approx(1000 * 12 * 10**5 / (3 * 100 - 160 - 2 * 10))
+
+
 def cached(*messages: int) -> list[ProcessQueue]:
     return [ProcessQueue(MessageQueue("T", "a", n), cached=number) for n, number in enumerate(messages)]
 
