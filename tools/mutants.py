@@ -32,7 +32,7 @@ from typing import Any
 import pytest
 
 LEAST_SECONDS = 60
-"""Of the processor, for one mutant; or as long as its tests take unchanged, which are slower as they are measured."""
+"""Least processor time for one mutant. If its tests took longer in the measured run, it has that time."""
 LEFT_OUT = (
     *("ReplaceBinaryOperator_BitOr_", "Eq_Is", "RemoveDecorator", "VariableReplacer", "VariableInserter"),
     "ExceptionReplacer",

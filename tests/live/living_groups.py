@@ -83,7 +83,7 @@ class LivingGroups(NamedTuple):
         return self.recordings[name].result()
 
     def again(self, name: str) -> Recording:
-        """A new group that nobody watches lives through the same; a broker that has come cannot come once more."""
+        """Run the same events with a new, unwatched group. Events that add a broker cannot be repeated."""
         assert all(act.kind != "broker-up" for act in ACTS[name])
         return replace(self.groups[name], name=f"{group_id(name)}-again").live_through(ACTS[name], Barrier(1))
 
