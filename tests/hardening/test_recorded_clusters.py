@@ -1,4 +1,4 @@
-"""Each command answers for random clusters as recorded in `tests/data/random_clusters/`, and to `scenarios.txt` too.
+"""Commands answer for random clusters, and to the lines of `scenarios.txt`, as `tests/data/random_clusters/` records.
 
 A record proves no rule: it shows which answers a change alters. Each is a command line, its exit code, checksums of its
 JSON and of its tables, and how the answer begins; cluster N is `make_cluster(Random("recorded N"))` of the fuzzer.
