@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import datetime
 from functools import cached_property
 from typing import Literal
@@ -177,14 +177,12 @@ class ClusterSnapshot(Struct, frozen=True, dict=True):
     def route(self, topic: str) -> TopicRouteData:
         if topic in self.routes:
             return self.routes[topic].route
-        hint = suggestion("topics", topic, self.routes)
-        raise DataError(f"topic {topic} is not in {self.endpoint}", hint=hint, code="topic-not-found")
+        raise not_in("topic", topic, self.routes, self.endpoint)
 
     def group(self, group: str) -> ConsumerGroup:
         if group in self.groups:
             return self.groups[group]
-        hint = suggestion("groups", group, self.groups)
-        raise DataError(f"group {group} is not in {self.endpoint}", hint=hint, group=group, code="group-not-found")
+        raise not_in("group", group, self.groups, self.endpoint)
 
     @cached_property
     def gaps(self) -> Gaps:
@@ -239,6 +237,13 @@ def close_names(name: str, names: Iterable[str]) -> str | None:
 
     close = get_close_matches(name, sorted(names), n=3)
     return "did you mean " + " or ".join(close) + "?" if close else None
+
+
+def not_in(kind: Literal["topic", "group"], name: str, known: Collection[str], endpoint: str) -> DataError:
+    text, hint = f"{kind} {name} is not in {endpoint}", suggestion(f"{kind}s", name, known)
+    if kind == "topic":
+        return DataError(text, hint=hint, code="topic-not-found")
+    return DataError(text, hint=hint, group=name, code="group-not-found")
 
 
 def suggestion(kind: str, name: str, names: Iterable[str]) -> str:

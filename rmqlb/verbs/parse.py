@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 from rmqlb.errors import DataError, UsageError, typed
 from rmqlb.model.group import is_system_group, is_system_topic
 from rmqlb.model.result import Finding
-from rmqlb.model.snapshot import is_pattern, suggestion
+from rmqlb.model.snapshot import is_pattern, not_in, suggestion
 from rmqlb.verbs.amounts import count
 
 if TYPE_CHECKING:
@@ -206,7 +206,9 @@ def in_vain_of(
 def each_matches(kind: Kind, globs: Names, present: Names, taken: Names, endpoint: str) -> None:
     """DataError for a name or a pattern that matches nothing."""
     for glob, own in _unmatched(kind, globs, present, taken, endpoint):
-        raise _not_found(kind, f"{glob}: it matches no {kind} of {endpoint}{own}", glob, present)
+        hint = suggestion(f"{kind}s", glob, present)
+        problem = f"--{kind} {glob}: it matches no {kind} of {endpoint}{own}"
+        raise DataError(problem, hint=hint, code="topic-not-found" if kind == "topic" else "group-not-found")
 
 
 def _unmatched(
@@ -214,18 +216,11 @@ def _unmatched(
 ) -> Iterator[tuple[str, str]]:
     for name in globs:
         if name not in present and not is_pattern(name):
-            raise _not_found(kind, f"{name}: it is not in {endpoint}", name, present)
+            raise not_in(kind, name, present, endpoint)
     for glob in globs:
         if not any(fnmatchcase(name, glob) for name in taken):
             left_out = _IS_OWN[kind](glob) or any(fnmatchcase(name, glob) for name in present)
             yield glob, f"; RocketMQ's own are left out{how}" if left_out else ""
-
-
-def _not_found(kind: Kind, problem: str, name: str, known: Names) -> DataError:
-    hint = suggestion(f"{kind}s", name, known) if known else None
-    if kind == "topic":
-        return DataError(f"--topic {problem}", hint=hint, code="topic-not-found")
-    return DataError(f"--group {problem}", hint=hint, code="group-not-found")
 
 
 def require_lag(max_lag: int) -> None:
