@@ -243,6 +243,7 @@ def group_with(offsets: list[tuple[int, int]], **changes: object) -> Looks:
     # Behind by more than a minute, by what arrives now: 15 messages per second, 900 of which are unread.
     ([(900, 100), (1050, 200), (1200, 300)], "info", "in order"),
     ([(901, 100), (1051, 200), (1201, 300)], "warning", "in order"),
+    ([(40_301, 100), (50_301, 200), (60_301, 300)], "warning", "in order"),  # by 60.001 s
     ([(120, 100), (125, 102), (130, 104)], "info", "in order"),  # by half a message per second: 52 s
 ])  # fmt: skip
 def test_states_of_lag(offsets: list[tuple[int, int]], growing: str, stalled: str) -> None:
