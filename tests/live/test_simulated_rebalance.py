@@ -93,7 +93,7 @@ def compared(log: Recording, recording: Recorded) -> tuple[int, list[str]]:
     for queue in recording.queues:
         key = (queue.topic, queue.broker_name, queue.queue_id)
         mine = [truth for truth in every if truth.queue == key]
-        for change in (each for each in queue.changes if each.from_ms <= ended_ms - 1000):
+        for change in (each for each in queue.changes if each.to_ms <= ended_ms):  # then the JVMs end
             number += 1
             if not any(each.is_like(change) for each in mine):
                 wrong.append(f"{key}: {change}: nothing of it in the log: {mine}")
