@@ -196,6 +196,7 @@ MOVED = {
     ("lag-growing", "unknown", both(SMALL), {}, (-14.999, -5, 0)),
     ("lag-stalled", "error", ONE_UNREAD, {i: Reporting(call_ms=10_000.0) for i in "xy"}, LOOKS),
     ("lag-stalled", "unknown", ONE_UNREAD, {i: Reporting(call_ms=10_001.0) for i in "xy"}, LOOKS),
+    ("lag-stalled", "error", ONE_UNREAD, {"x": Reporting(call_ms=10_000.0), "y": Reporting(call_ms=10_001.0)}, LOOKS),
     ("lag-stalled", "info", MOVED, {}, LOOKS),  # it changes hands
 ])  # fmt: skip
 def test_each_rule_at_its_threshold(

@@ -70,13 +70,14 @@ def zoned() -> ClusterSnapshot:
 
 
 def not_to_judge() -> ClusterSnapshot:
-    """Groups without a consumer, of broadcasting consumers and of a static topic."""
+    """Groups without a consumer, of broadcasting consumers and of two static topics."""
     gone = replace(consumers("empty", (), ["T"]), reports={})
     everyone = replace(consumers("all", IDS, ["T"]), message_model=BROADCASTING)
-    mapping = {"a": TopicQueueMappingInfo("S", "__global__", 4, "a", 1, {0: 0})}
-    static = replace(route("S", (broker("a", "10.0.0.1"),), [4]), topic_queue_mapping_by_broker=mapping)
-    logical = consumers("logical", IDS[:2], ["S"])
-    return cluster(two_brokers().groups["g"], gone, everyone, logical, routes=(two_brokers().routes["T"].route, static))
+    two, mapping = two_brokers(), {"a": TopicQueueMappingInfo("S", "__global__", 4, "a", 1, {0: 0})}
+    own = (route(name, (broker("a", "10.0.0.1"),), [4]) for name in ("S", "S2"))
+    static = (replace(each, topic_queue_mapping_by_broker=mapping) for each in own)
+    logical = consumers("logical", IDS[:2], ["S", "S2"])
+    return cluster(two.groups["g"], gone, everyone, logical, routes=(two.routes["T"].route, *static))
 
 
 Found = tuple[FailureSweep, Sequence[Finding]]
