@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from functools import cached_property
 from typing import Literal
@@ -239,7 +239,7 @@ def close_names(name: str, names: Iterable[str]) -> str | None:
     return "did you mean " + " or ".join(close) + "?" if close else None
 
 
-def not_in(kind: Literal["topic", "group"], name: str, known: Collection[str], endpoint: str) -> DataError:
+def not_in(kind: Literal["topic", "group"], name: str, known: Iterable[str], endpoint: str) -> DataError:
     text, hint = f"{kind} {name} is not in {endpoint}", suggestion(f"{kind}s", name, known)
     if kind == "topic":
         return DataError(text, hint=hint, code="topic-not-found")
