@@ -52,7 +52,11 @@ class ByCircle:
         return queues[client_ids.index(client_id) :: len(client_ids)]
 
 
-@every_case("strategy", [ByCircle, ByCircle(), ByCircle().allocate], ids=["class", "object", "method"])
+def ten_times(*args: Any) -> Any:
+    return ByCircle().allocate(*args) * 10
+
+
+@every_case("strategy", [ByCircle, ByCircle(), ByCircle().allocate, ten_times])
 def test_a_class_an_object_and_a_method_do_as_well(strategy: Any) -> None:
     assert allocate(strategy, queues(5), IDS) == allocate("AVG_BY_CIRCLE", queues(5), IDS)
 
@@ -63,6 +67,7 @@ def test_a_class_an_object_and_a_method_do_as_well(strategy: Any) -> None:
     (lambda queues: (queue for queue in queues), "returned a generator"),
     (lambda queues: queues[0], "returned a MessageQueue"),
     (lambda queues: [queues[0].queue_id], "returned a list with an int in it: 0"),
+    (lambda queues: ["x" * 99], f"returned a list with a str in it: '{'x' * 58}…"),
     (lambda queues: [MessageQueue("T", "broker-z", 0)], "returned MessageQueue [topic=T, brokerName=broker-z, queueId=0], which is not one of the 4"),
     (lambda queues: queues * 1000, "returned 4,000 queues, but got 4"),
 ])  # fmt: skip

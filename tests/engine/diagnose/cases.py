@@ -524,6 +524,10 @@ def lag_cases() -> Iterator[tuple[str, Case]]:
     for share in (60, 40):
         even = does(FOUR, "xy", arriving((100 - share) / 3, (100 - share) / 3))
         yield f"a queue gets {share} % of the messages", watched(FOUR, even | {("x", hot): arriving(share, 20)})
+    yield "both slow, looks over 20.99 s", watched(PAIR, does(PAIR, "xy", SLOW), looks=(-20.99, -10, 0))
+    two = running(Process("x"), routes=(route(a=2),))
+    its = does(two, "x", arriving(20, 20)) | does(two, "x", arriving(80, 20), 1)
+    yield "one of two queues is hot", watched(two, its)
     alone = running(Process("x"), routes=(route(a=1),))
     yield "the only queue gets all messages", watched(alone, does(alone, "x", HOT))
     yield "a hot queue, by POP", each_look(watched(PAIR, of("x", HOT, 1)), changed, consume_type=CONSUME_POP)

@@ -28,7 +28,7 @@ from rmqlb.model.message_queue import grouped, queue_ranges
 from rmqlb.model.process_queue import ConsumerEvidence, ProcessQueue
 from rmqlb.model.snapshot import ClusterSnapshot
 from rmqlb.views.diagnose import sentence
-from tests.engine.diagnose.cases import FAULTS, HEALTHY, PAIR, WATCHED_FAULTS, WATCHED_PAIRS, Looks, cases
+from tests.engine.diagnose.cases import FAULTS, HEALTHY, PAIR, PAUSED, WATCHED_FAULTS, WATCHED_PAIRS, Looks, cases, of
 from tests.engine.diagnose.running import (
     AT,
     Process,
@@ -75,6 +75,7 @@ def test_looks_are_wanted_until_growth_and_stall_show() -> None:
     assert wanted(watched(PAIR)) == [True, False, False]
     assert wanted(WATCHED_FAULTS["lag-growing"]) == wanted(WATCHED_FAULTS["lag-stalled"]) == [True, True, False]
     assert wanted((changed(HEALTHY, message_model=BROADCASTING),)) == [False]
+    assert wanted(watched(PAIR, of("x", PAUSED), looks=range(-8, 0))) == [True] * 7 + [False]
 
 
 def test_stacks_are_worth_asking_of_consumers_with_messages_and_none_consumed_for_a_minute() -> None:

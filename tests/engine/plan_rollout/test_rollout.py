@@ -99,7 +99,9 @@ def named_rollouts() -> Iterator[tuple[str, Rollout]]:
     yield "too many consumers, and a queue badly owned in each stage", rolled("", route(a=264), to=CIRCLE, **badly)
     new: dict[str, Any] = {"becomes": {"c00": "d"}, "most_rebalances": 1}
     yield "too many consumers, one with another ID", rolled(MANY, route(a=60), to=CIRCLE, **new)
-    yield "queues badly owned in each stage", rolled("", route(a=5), to="PIN", members=NOT_ALL, restart=["b", "c", "d"])
+    doubly: dict[str, Any] = {"members": NOT_ALL, "restart": ["b", "c", "d"]}
+    yield "queues badly owned in each stage", rolled("", route(a=5), to="PIN", **doubly)
+    yield "queues badly owned in each stage, and others", rolled("", route(a=5), to="CONSISTENT_HASH", **doubly)
     yield "queues outside the rooms", rolled("", ROOMS, members=IN_ROOMS)
     for orderly in (False, True):
         yield f"a restart of a mixed group, orderly: {orderly}", rolled("", members=MIXED, orderly=orderly)

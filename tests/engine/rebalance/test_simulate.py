@@ -46,6 +46,7 @@ def test_trials_are_the_simulations_of_their_numbers() -> None:
     (GroupScenario(latency_us=-1), "latency_us is -1: a number from 0"),
     (GroupScenario(rates={MessageQueue("T", "a", 0): math.inf}), "is inf: a number is needed"),
     (GroupScenario(rates={MessageQueue("T", "a", 0): math.nan}), "is nan: a number is needed"),
+    (GroupScenario(rates={MessageQueue("T", "a", 0): -1.0}), "-1.0 messages per second is not a possible rate"),
 ], ids=lambda value: value if isinstance(value, str) else "")  # fmt: skip
 def test_times_and_rates_that_make_no_sense_are_refused(scenario: GroupScenario, complaint: str) -> None:
     with pytest.raises(UsageError, match=complaint):
