@@ -110,9 +110,7 @@ def _route(topic: str, cluster: int, brokers: Sequence[int], counts: Sequence[in
         tuple(QueueData(name, count, count, 6) for name, count in zip(names, counts, strict=True)),
         tuple(
             BrokerData(
-                f"cluster-{cluster}",
-                name,
-                {role: f"10.{cluster}.{broker}.{10 + role}:10911" for role in range(2)},
+                f"cluster-{cluster}", name, {role: f"10.{cluster}.{broker}.{10 + role}:10911" for role in range(2)}
             )
             for name, broker in zip(names, brokers, strict=True)
         ),

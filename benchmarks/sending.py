@@ -88,10 +88,7 @@ def trials(turns: int, number: int = 1000, messages: int = 1000) -> Section:
 
     section = Section((f"{number:,} trials of {messages:,} messages", "seconds"))
     failure = Failure(
-        "broker-b",
-        Reaction("refused", "refused", cost_us=1000),
-        Moment(us=messages * 200),
-        Moment(us=messages * 600),
+        "broker-b", Reaction("refused", "refused", cost_us=1000), Moment(us=messages * 200), Moment(us=messages * 600)
     )
     slowest: list[float] = [0.0] * turns
     for fault in (OFF, ON):

@@ -164,9 +164,7 @@ _SCENARIO = _struct(
     not_available_duration=_one_of(None, (0, 0, 0, 0, 5, 2000, 9000)),
     overshoot_us=_one_of(None, 0, 1000),
     selector=_struct(
-        "Selector",
-        kind=_one_of("hash", "random", "machine-room"),
-        key_hashes=_many(_one_of(1, -7, 2**31 - 1)),
+        "Selector", kind=_one_of("hash", "random", "machine-room"), key_hashes=_many(_one_of(1, -7, 2**31 - 1))
     ),
 )
 _RECEIVE_SCENARIO = _struct(

@@ -13,8 +13,7 @@ from rmqlb.model.snapshot import ClusterSnapshot, suggestion
 def schema(
     *,
     of: Annotated[
-        list[str] | None,
-        Argument(metavar="[COMMAND]", help="Command or result name; default: list all."),
+        list[str] | None, Argument(metavar="[COMMAND]", help="Command or result name; default: list all.")
     ] = None,
     output: OutputOptions,
 ) -> None:

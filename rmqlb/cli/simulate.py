@@ -126,8 +126,7 @@ class ReceiveOptions(SettingsOptions):
     )
     seed: int = setting("seed=N", 1)
     fail: Texts = _failing(
-        "BROKER[@FROM-TO][:KIND]",
-        "Failing broker or pattern; repeatable. KIND is refused (the default) or timeout.",
+        "BROKER[@FROM-TO][:KIND]", "Failing broker or pattern; repeatable. KIND is refused (the default) or timeout."
     )
     nameserver_notices: Text = setting("nameserver-notices=TIME|never")
     crash: Texts = _failing("N@TIME", "Crash consumer N (from 1) at TIME; repeatable.")

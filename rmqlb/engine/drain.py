@@ -269,8 +269,7 @@ def _gone(
         scale = threads / capacity if threads is not None and shared.batch == 1 else 1.0
         flows = {
             queue: Flow(
-                *(each.inflow, costs[queue] * scale, each.lag, ("",)),
-                *(shared.batch, shared.cached, full.get(queue)),
+                *(each.inflow, costs[queue] * scale, each.lag, ("",)), *(shared.batch, shared.cached, full.get(queue))
             )
             for queue, each in speeds.items()
         }

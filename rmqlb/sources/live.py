@@ -171,10 +171,7 @@ class LiveSource:
         return {client_id: stacks for client_id, stacks in answers if stacks is not None}
 
     def _ask_brokers(
-        self,
-        what: str,
-        ask: Callable[[NameServerReads, Question], Answer | None],
-        questions: Sequence[Question],
+        self, what: str, ask: Callable[[NameServerReads, Question], Answer | None], questions: Sequence[Question]
     ) -> list[tuple[Question, Answer]] | None:
         reads = self.reads.broker_reads
         if reads is None:

@@ -17,14 +17,7 @@ from rmqlb.errors import DataError
 from rmqlb.model.message_queue import MessageQueue, queue_ranges
 from rmqlb.model.process_queue import ConsumerEvidence, threads_of
 from rmqlb.model.result import INFO, Finding, Meta, Progress, counted, no_progress, with_meta
-from rmqlb.model.size_group import (
-    MOST_SIZE,
-    GroupSize,
-    SizedTopic,
-    SizeQuestion,
-    SizesOfGroups,
-    sizes_of_groups,
-)
+from rmqlb.model.size_group import MOST_SIZE, GroupSize, SizedTopic, SizeQuestion, SizesOfGroups, sizes_of_groups
 from rmqlb.model.snapshot import ClusterSnapshot
 from rmqlb.verbs.parse import conditions
 from rmqlb.verbs.rates import KnownRates, RateOptions, asked_rates, evidence_of

@@ -60,11 +60,8 @@ def summary(name: str, words: Iterable[str]) -> str:
     ran = [run(*words, *form) for form in (("-o", "json", "--all"), text)]
     printed = [f"{each.stdout}{each.stderr}" for each in ran]
     sums = [f"{crc32(text.encode()):08x}" for text in printed]
-    return f"{name}: {ran[0].code} {' '.join(sums)} {_first_line(printed[1])[:80]}"
-
-
-def _first_line(text: str) -> str:
-    return re.sub(r"\x1b\[[0-9;]*m", "", text).partition("\n")[0]
+    without_colour = re.sub(r"\x1b\[[0-9;]*m", "", printed[1])
+    return f"{name}: {ran[0].code} {' '.join(sums)} {without_colour.splitlines()[0][:80]}"
 
 
 @pytest.mark.parametrize("part", range(PARTS))

@@ -12,10 +12,7 @@ from tools.manual.tree import OPTIONS, PROGRAM, CommandPage, Listing, OptionPage
 
 OTHER_PAGES = (("rmqlb-config", 5), ("rmqlb-snapshot", 5), ("rmqlb-strategies", 7))
 _MORE_VARIABLES = (
-    (
-        "RMQLB_PASSWORD",
-        "The password of the user, used without --password-file. It overrides the secret of a context.",
-    ),
+    ("RMQLB_PASSWORD", "The password of the user, used without --password-file. It overrides the secret of a context."),
     (
         "RMQLB_SECRET_KEY",
         "The secret key of the account, used without --secret-key-file. It overrides the secret of a context.",
@@ -39,10 +36,7 @@ _COMPLETIONS = (
         "share/zsh/site-functions/_rmqlb",
         "Completion for zsh: put its folder into `fpath` in ~/.zshrc, before `compinit`.",
     ),
-    (
-        "share/fish/vendor_completions.d/rmqlb.fish",
-        "Completion for fish: `source` it in ~/.config/fish/config.fish.",
-    ),
+    ("share/fish/vendor_completions.d/rmqlb.fish", "Completion for fish: `source` it in ~/.config/fish/config.fish."),
 )
 
 
@@ -168,10 +162,7 @@ def _environment(page: Page, command: CommandPage, program: CommandPage) -> None
             if option.variable:
                 setting.setdefault(option.variable, set()).add(option.names[-1])
     for variable, names in sorted(setting.items()):
-        page.item(
-            bold(variable),
-            Marked(f"Default for {_listed([bold(name) for name in sorted(names)], 'and')}."),
-        )
+        page.item(bold(variable), Marked(f"Default for {_listed([bold(name) for name in sorted(names)], 'and')}."))
     for variable, meaning in _MORE_VARIABLES:
         page.item(bold(variable), meaning)
 

@@ -116,8 +116,7 @@ class GroupOptions(SomeGroupsOnTopics):
         "IDS|@FILE|N", "Consumers of the group, instead of the source's. Give client IDs, @FILE or a count.", stdin="@-"
     )
     sdk: Texts = about(
-        "[ID=]java|go|cpp",
-        "Client library of all consumers, or of one; default: as reported, or java; repeatable.",
+        "[ID=]java|go|cpp", "Client library of all consumers, or of one; default: as reported, or java; repeatable."
     )
 
     def arguments(self) -> dict[str, Any]:
@@ -138,12 +137,7 @@ class GroupsOptions(GroupOptions):
 
 
 class PopOptions(Options):
-    pop_share: int | None = about(
-        "N",
-        "Show POP assignment with this popShareQueueNum.",
-        min=-(2**31),
-        max=2**31 - 1,
-    )
+    pop_share: int | None = about("N", "Show POP assignment with this popShareQueueNum.", min=-(2**31), max=2**31 - 1)
 
 
 class OutputOptions(Options):

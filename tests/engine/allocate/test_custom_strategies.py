@@ -52,11 +52,7 @@ class ByCircle:
         return queues[client_ids.index(client_id) :: len(client_ids)]
 
 
-def ten_times(*args: Any) -> Any:
-    return ByCircle().allocate(*args) * 10
-
-
-@every_case("strategy", [ByCircle, ByCircle(), ByCircle().allocate, ten_times])
+@every_case("strategy", [ByCircle, ByCircle(), ByCircle().allocate, lambda *args: ByCircle().allocate(*args) * 10])
 def test_a_class_an_object_and_a_method_do_as_well(strategy: Any) -> None:
     assert allocate(strategy, queues(5), IDS) == allocate("AVG_BY_CIRCLE", queues(5), IDS)
 

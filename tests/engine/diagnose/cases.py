@@ -6,6 +6,7 @@ A case is a snapshot, or the looks at a group, the oldest first; its name says w
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from functools import partial
+from random import Random
 from typing import Any
 
 from msgspec.structs import replace
@@ -77,6 +78,7 @@ HOT = Doing(
 """A queue that gets 200 messages per second, of which its consumer has consumed 100 for 400 s."""
 PAUSED = Doing(done=stops_at(-300, stored), pulled=stops_at(-300, stored), consumed_at=lambda _: -300)
 """A consumer that its application has suspended: it goes round and does not pull."""
+DOINGS = (BLOCKED, FULL, HEAD, FAILS_IN_ORDER, HANGS_IN_ORDER, UNPULLED, UNLOCKED, DROPPED, SLOW, LIMITED, HOT, PAUSED)
 
 
 def of(client_id: str, does: Doing, number: int | None = None) -> dict[tuple[str, MessageQueue], Doing]:
@@ -574,3 +576,21 @@ def cases() -> dict[str, Looks]:
         assert name not in found, name
         found[name] = (case,) if isinstance(case, ClusterSnapshot) else case
     return found
+
+
+def ill_looks(dice: Random) -> Looks:
+    """Consumers of which each does one or two things with its queues, most of them faulty."""
+    ids, routes = "xyzw"[: dice.randint(1, 4)], (route(a=dice.randint(1, 4), b=dice.randint(0, 4)),)
+    snapshot = running(*(Process(i, dice.choice(("AVG",) * 9 + ("AVG_BY_CIRCLE",))) for i in ids), routes=routes)
+    begin, rate, orderly = -dice.uniform(20, 400), dice.uniform(1, 200), dice.random() < 0.3
+    can = (Doing(), Doing(), since(begin), arriving(rate, rate * dice.uniform(0, 1.2), begin), *DOINGS)
+    does_all = {i: dice.sample(can, 2) for i in ids}
+    doing = {(i, queue): dice.choice(does_all[i]) for i in ids for queue in owned(snapshot, i)}
+    calls = [
+        (dice.uniform(5, 400), dice.choice((None, dice.uniform(0, 30))), max(dice.uniform(-9, 9), 0.0)) for _ in ids
+    ]
+    says = {
+        i: Reporting(orderly, ms, consumed_per_s=done, failed_per_s=failed, answers=dice.random() < 0.9)
+        for i, (ms, done, failed) in zip(ids, calls, strict=True)
+    }
+    return watched(snapshot, doing, says, looks=(*sorted(-dice.uniform(1, 90) for _ in range(dice.randint(0, 4))), 0))

@@ -2,6 +2,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
+from random import Random
+from zlib import crc32
 
 import pytest
 from msgspec.structs import replace
@@ -12,6 +14,7 @@ from rmqlb.engine.diagnose import diagnose as engine
 from rmqlb.engine.diagnose.case import CHECKS
 from rmqlb.engine.diagnose.diagnose import diagnose, earlier_sample, wants_another, with_stacks, worth_stacks
 from rmqlb.engine.diagnose.evidence import clock_of
+from rmqlb.engine.drain import drains_of
 from rmqlb.engine.group import Group, group_of
 from rmqlb.engine.group_findings import group_findings
 from rmqlb.model.diagnosis import (
@@ -28,7 +31,18 @@ from rmqlb.model.message_queue import grouped, queue_ranges
 from rmqlb.model.process_queue import ConsumerEvidence, ProcessQueue
 from rmqlb.model.snapshot import ClusterSnapshot
 from rmqlb.views.diagnose import sentence
-from tests.engine.diagnose.cases import FAULTS, HEALTHY, PAIR, PAUSED, WATCHED_FAULTS, WATCHED_PAIRS, Looks, cases, of
+from tests.engine.diagnose.cases import (
+    FAULTS,
+    HEALTHY,
+    PAIR,
+    PAUSED,
+    WATCHED_FAULTS,
+    WATCHED_PAIRS,
+    Looks,
+    cases,
+    ill_looks,
+    of,
+)
 from tests.engine.diagnose.running import (
     AT,
     Process,
@@ -159,8 +173,15 @@ def diagnoses() -> dict[str, Diagnosis]:
 
 
 def test_each_answer_is_the_recorded_one(request: pytest.FixtureRequest) -> None:
-    answers = {name: lines_of(found) for name, found in diagnoses().items()}
+    answers = {name: lines_of(found) for name, found in diagnoses().items()} | {"random": random_answers()}
     assert_recorded(Path(__file__).with_name("answers.txt"), answers, request)
+
+
+def random_answers() -> Iterator[str]:
+    for looks in (ill_looks(Random(f"ill {number}")) for number in range(400)):
+        found, drains = of_looks(looks), drains_of(case_of(looks[-1], earlier=earlier(looks)))
+        told = repr([*lines_of(found), drains])
+        yield f"{crc32(told.encode()):08x} {sentence(found)}; {drains.group.drains} drains"
 
 
 def lines_of(found: Diagnosis) -> Iterator[str]:

@@ -1,7 +1,9 @@
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import permutations
 from pathlib import Path
+from random import Random
 from typing import Any
+from zlib import crc32
 
 import pytest
 from hypothesis import given
@@ -9,6 +11,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from rmqlb import DataError, MessageQueue, QueueData, RmqlbError, TopicRouteData, UsageError
+from rmqlb.engine.allocate.rules import WITHOUT_SETTINGS
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.assignment.assign import Members, assign
 from rmqlb.engine.plan_rollout import (
@@ -127,8 +130,24 @@ def lines_of(plan: Rollout) -> Iterator[str]:
     yield from (f"  {each.code}: {each.message}" for each in plan.meta.findings)
 
 
+def random_rollout(dice: Random) -> Rollout:
+    ids, (runs, to) = "abcdef"[: dice.randint(2, 6)], dice.sample((None, *WITHOUT_SETTINGS), 2)
+    return rolled(
+        "", route(a=dice.randint(1, 6), b=dice.randint(0, 5)), members=Members(tuple(ids), runs or to or "AVG"),
+        to=to if runs else None, restart=dice.choice((None, None, dice.sample(ids, dice.randint(1, len(ids))))),
+        becomes=dice.choice(({}, {}, {ids[0]: "z"})), at_once=[dice.randint(1, 3)], down=dice.choice((5, 15, 40)),
+        pauses=dice.sample((10, 25, 60, 120), dice.randint(1, 2)), orderly=dice.random() < 0.3, trials=1,
+    )  # fmt: skip
+
+
+def random_rollouts() -> Iterator[str]:
+    for number in range(96):
+        lines = [*lines_of(random_rollout(Random(f"rollout {number}")))]
+        yield f"{crc32(repr(lines).encode()):08x} {lines[0]}"
+
+
 def test_named_rollouts_are_as_recorded(request: pytest.FixtureRequest) -> None:
-    answers = {name: lines_of(plan) for name, plan in named_rollouts()}
+    answers = {name: lines_of(plan) for name, plan in named_rollouts()} | {"random": random_rollouts()}
     assert_recorded(Path(__file__).with_name("rollouts.txt"), answers, request)
 
 

@@ -21,13 +21,7 @@ from rmqlb.engine.rebalance.simulate import (
     try_on_group,
     try_on_rollout,
 )
-from rmqlb.engine.rebalance.start_offsets import (
-    new_queues,
-    start_of,
-    start_questions,
-    timestamps,
-    with_starts,
-)
+from rmqlb.engine.rebalance.start_offsets import new_queues, start_of, start_questions, timestamps, with_starts
 from rmqlb.engine.rebalance.timelines import EventLog, Hold
 from rmqlb.model.group import ConsumerGroup, MemberReport, QueueState, States
 from rmqlb.model.plan import RebalancePlan, Rollout

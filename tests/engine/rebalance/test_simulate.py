@@ -10,13 +10,7 @@ from rmqlb.engine.kernel import nearest_rank
 from rmqlb.engine.plan.changes import Changes, NewBroker, QueueCount, change_members, change_route
 from rmqlb.engine.plan.rebalance import Side, plan_rebalance
 from rmqlb.engine.rebalance.profile import client_version, consumer_types
-from rmqlb.engine.rebalance.simulate import (
-    change_events,
-    convergence,
-    simulate_group,
-    simulate_group_trials,
-    summarise,
-)
+from rmqlb.engine.rebalance.simulate import change_events, convergence, simulate_group, simulate_group_trials, summarise
 from rmqlb.model.group import Connection, ConsumerGroup, ConsumerType, MemberReport, MemberView, QueueState
 from rmqlb.model.group_scenario import SECOND_US, TIMER_NAMES, Event, GroupScenario, Timers
 from rmqlb.model.route import BrokerData

@@ -7,14 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from rmqlb import (
-    Failure,
-    MessageQueue,
-    Moment,
-    PublishingLoadBalancer,
-    go_round_robin,
-    select_by_hash,
-)
+from rmqlb import Failure, MessageQueue, Moment, PublishingLoadBalancer, go_round_robin, select_by_hash
 from rmqlb.engine.send.profile import CLIENTS, NAMES, SDKS, sdk
 from rmqlb.engine.send.queues import CppRoundRobin, cpp_attempts, publish_list, stored_list
 from rmqlb.engine.send.select_queue import key_queues
