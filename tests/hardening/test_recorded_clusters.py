@@ -1,8 +1,8 @@
 """Commands answer for random clusters, and to the lines of `scenarios.txt`, as `tests/data/random_clusters/` records.
 
 A record proves no rule: it shows which answers a change alters. Each is a command line, its exit code, checksums of its
-JSON and of its tables, and how the answer begins; cluster N is `make_cluster(Random("recorded N"))` of the fuzzer.
-`--update-golden` writes the records anew.
+JSON and of its text (half of them all tables as Markdown, half what a terminal shows, with colours), and how the answer
+begins; cluster N is `make_cluster(Random("recorded N"))` of the fuzzer. `--update-golden` writes the records anew.
 """
 
 import json
