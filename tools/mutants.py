@@ -174,7 +174,9 @@ class Forks:
         self.alive: list[Mutant] = []
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """How long each test takes, to have the quick ones first."""
+        """How long each test takes, to have the quick ones first; one that fails without a mutant is printed."""
+        if report.failed and not self._tests_of:
+            print(f"failed: {report.nodeid}\n{report.longreprtext[-2000:]}", flush=True)
         self._seconds[report.nodeid] = self._seconds.get(report.nodeid, 0) + report.duration
 
     @pytest.hookimpl(tryfirst=True)
