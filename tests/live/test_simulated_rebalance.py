@@ -170,9 +170,7 @@ OF_EACH = 900
 @pytest.mark.parametrize("name", ACTS)
 def test_a_group_does_what_is_simulated(lived: LivingGroups, name: str, capsys: pytest.CaptureFixture[str]) -> None:
     """What a client does once in thousands of times, such as losing an answer for 3 s, it does not do twice in a row."""
-    once = any(act.kind == "broker-up" for act in ACTS[name])
-    for lives in (lived.recording,) if once else (lived.recording, lived.again):
-        recording = lives(name)
+    for recording in (life.result() for life in lived.lives[name]):
         comparisons = trials_compared(recording, OF_EACH)
         found = disagreements(comparisons)
         with capsys.disabled():

@@ -526,7 +526,6 @@ def lag_cases() -> Iterator[tuple[str, Case]]:
     for share in (60, 40):
         even = does(FOUR, "xy", arriving((100 - share) / 3, (100 - share) / 3))
         yield f"a queue gets {share} % of the messages", watched(FOUR, even | {("x", hot): arriving(share, 20)})
-    yield "both slow, looks over 20.99 s", watched(PAIR, does(PAIR, "xy", SLOW), looks=(-20.99, -10, 0))
     two = running(Process("x"), routes=(route(a=2),))
     its = does(two, "x", arriving(20, 20)) | does(two, "x", arriving(80, 20), 1)
     yield "one of two queues is hot", watched(two, its)
