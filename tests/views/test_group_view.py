@@ -114,7 +114,7 @@ def test_windows_come_by_time_and_adjoining_ones_are_one() -> None:
 
 
 def test_the_longest_windows_are_shown_in_the_order_of_time_and_the_others_on_demand() -> None:
-    lines = [timeline("a" * (40 - n) + " " * (n + 1) + "b" * 5, queue) for n, queue in enumerate(queues(40))]
+    lines = [*map(timeline, (("a" * n + " " * (7 * n % 40 + 1)).ljust(90, "b") for n in range(1, 41)), queues(40))]
     report = group_report(simulated(lines))
     section = next(section for section in report.only(()).sections if section.name == "windows")
     shown: list[Any] = [section.rows[place] for place in section.brief or ()]
