@@ -23,7 +23,7 @@ from tests.cli.run import run
 from tests.support.mismatches import DATA, assert_summaries_recorded
 from tests.support.pages import ROOT
 
-CLUSTERS, PARTS, LINES_EACH = 32, 8, 10
+CLUSTERS, PARTS, LINES_EACH = 24, 8, 10
 LINES = (
     "show-groups", "show-consumers -g *", "show-consumers -g GROUP --earlier EARLIER", "show-route",
     "show-owners -g * --strategy all", "show-owners -g GROUP --explain", "diagnose --all-groups",
