@@ -7,7 +7,7 @@ waits for it.
 import signal
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -78,9 +78,6 @@ class LivingGroups(NamedTuple):
     lives: Mapping[str, Sequence[Future[Recording]]]  # two of most groups, of which nobody watches the second one
     watched: Future[Watched]
 
-    def recording(self, name: str) -> Recording:
-        return self.lives[name][0].result()
-
 
 def group_id(name: str) -> str:
     return f"{name.replace(', ', '-').replace(' ', '-')}-svc"
@@ -101,7 +98,8 @@ def living_groups(cluster: RocketMQCluster, legacy: RocketMQCluster, folder: Pat
 
 def _again(group: Group, acts: Sequence[Act], first: Sequence[Future[Recording]]) -> Recording:
     """The same events with a new group, after the first ones: other tests run meanwhile, so that it takes no time."""
-    wait(first)
+    for life in first:
+        life.result()  # raises what kept it from starting, which would keep this one too
     return replace(group, name=f"{group.name}-again").live_through(acts, Barrier(1))
 
 

@@ -117,7 +117,7 @@ def true_gap_ms(log: Recording, queue: QueueRecording, since_us: float, end_ms: 
 @pytest.mark.parametrize("which", ["join", "rest"])
 def test_every_change_lies_in_its_interval(lived: LivingGroups, which: str, capsys: pytest.CaptureFixture[str]) -> None:
     recording = recorded(getattr(lived.watched.result(), which))
-    number, wrong = compared(lived.recording(WATCHED), recording)
+    number, wrong = compared(lived.lives[WATCHED][0].result(), recording)
     widths = sorted(change.to_ms - change.from_ms for queue in recording.queues for change in queue.changes)
     with capsys.disabled():
         sys.stdout.write(f"\n{which}: {number} changes, {len(wrong)} outside their intervals")
@@ -130,7 +130,7 @@ def test_every_change_lies_in_its_interval(lived: LivingGroups, which: str, caps
 def test_the_bounds_contain_the_true_gap(lived: LivingGroups, which: str) -> None:
     """A member that leaves keeps its table for a moment after the brokers forget it."""
     recording = recorded(getattr(lived.watched.result(), which))
-    log = lived.recording(WATCHED)
+    log = lived.lives[WATCHED][0].result()
     since_us = datetime.fromisoformat(recording.started_at).timestamp() * 1e6
     ended_ms = (log.lived.began_us + log.lived.end_us - since_us) / 1000
     slack = LATE_MS + (0 if which == "join" else 3_000)

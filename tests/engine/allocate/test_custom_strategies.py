@@ -52,7 +52,9 @@ class ByCircle:
         return queues[client_ids.index(client_id) :: len(client_ids)]
 
 
-@every_case("strategy", [ByCircle, ByCircle(), ByCircle().allocate, lambda *args: ByCircle().allocate(*args) * 10])
+@every_case("strategy", [
+    ByCircle, ByCircle(), ByCircle().allocate, lambda *args: ByCircle().allocate(*args) * 10,
+], ids=["class", "object", "method", "each queue ten times"])  # fmt: skip
 def test_a_class_an_object_and_a_method_do_as_well(strategy: Any) -> None:
     assert allocate(strategy, queues(5), IDS) == allocate("AVG_BY_CIRCLE", queues(5), IDS)
 
