@@ -143,17 +143,17 @@ def _bad(unassigned: int, several: int, queues: int, least: str = "") -> Iterato
 
 def _predicted(report: OwnersReport) -> Iterator[str]:
     """The verdict without observed owners: the strategies that leave a queue without one owner, otherwise all."""
-    bad, queues = False, len(report.queues)
-    for what, field in (
-        ("unassigned", "unassigned"),
-        ("with duplicate owners", "duplicate_owners"),
-        ("read by several processes of one client ID", "queues_of_duplicate_client_ids"),
-    ):
-        under = [f"{of_all(n, queues)} under {s.strategy}" for s in report.strategies if (n := getattr(s, field))]
-        if under:
-            bad = True
-            yield f"predicted {what}: {', '.join(under)}"
-    if not bad:
+    queues, kinds = len(report.queues), {"unassigned": "unassigned", "duplicate_owners": "with duplicate owners"}
+    kinds["queues_of_duplicate_client_ids"] = "read by several processes of one client ID"
+    bad = [
+        f"predicted {what}: {', '.join(under)}"
+        for field, what in kinds.items()
+        if (under := [f"{of_all(n, queues)} under {s.strategy}" for s in report.strategies if (n := getattr(s, field))])
+    ]
+    yield from bad
+    if not queues:
+        yield "its topics have no readable queue"
+    elif not bad:
         names = ", ".join(s.strategy for s in report.strategies)
         yield f"each of {counted(queues, 'queue')} gets one owner under {names} (no owner is observed)"
 
