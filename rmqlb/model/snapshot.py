@@ -105,15 +105,15 @@ UNREAD_WORDS: Mapping[UnreadKind, str] = {
     "group": "group {name}",
     "groups": "groups of broker {name}",
     "members": "consumers of group {name} at broker {detail}",
-    "member": "consumer {detail} of group {name}",
-    "link": "consumer {detail} in group {name}",
     "offsets": "offsets of group {name} at {detail}",
     "stored-offsets": "stored offsets of group {name} at {detail}",
+    "member": "consumer {detail} of group {name}",
+    "link": "consumer {detail} in group {name}",
     "name-server": "NameServer {name}",
     "proxy": "consumers of Proxy {name}",
     "part": "part {name}",
     "other": "{name}",
-}  # names of unread parts for people
+}  # names of unread parts for people, in the order in which they are listed
 
 
 class Unread(Struct, frozen=True, rename="camel", omit_defaults=True):

@@ -39,6 +39,7 @@ from rmqlb.model.group import (
 from rmqlb.model.message_queue import MessageQueue, grouped, sort_queues
 from rmqlb.model.result import Progress, no_progress
 from rmqlb.model.snapshot import (
+    UNREAD_WORDS,
     AssignmentAnswer,
     AssignmentQuestion,
     ClusterSnapshot,
@@ -78,8 +79,8 @@ class LiveSource:
 
     def __init__(self, reads: DashboardReads | NameServerReads) -> None:
         self.reads = reads
-        is_tls = reads.endpoint.startswith("rocketmqs:")
-        self._proxies = Proxies(reads.access, tls=is_tls) if reads.access.proxies else None
+        tls = reads.endpoint.startswith("rocketmqs:")
+        self._proxies = Proxies(reads.access, tls=tls) if reads.access.proxies else None
         self._clock = reads.access.clock
         self._pace = reads.access.pace or Pace()
         self._deadline = reads.access.deadline or NO_DEADLINE
@@ -113,13 +114,15 @@ class LiveSource:
             if self._proxies is not None:
                 self._proxies.close()
         servers = [each for each in (self.reads.broker_reads, self._proxies) if each is not None]
+        # Threads note the parts in any order.
+        unread = sorted(self._unread, key=lambda part: ([*UNREAD_WORDS].index(part.kind), part.name, part.detail or ""))
         return ClusterSnapshot(
             kind=self.reads.kind,
             endpoint=self.reads.endpoint,
             taken_at=taken_at,
             routes={sighting.route.topic: sighting for sighting in self._found.values() if sighting is not None},
             groups={group.group: group for group in groups},
-            unread=(*(part for each in servers for part in each.unread()), *self._unread),
+            unread=(*(part for each in servers for part in each.unread()), *unread),
             own_groups=self._own_groups,
         )
 
@@ -207,9 +210,8 @@ class LiveSource:
     def _all_routes(self, topics: Iterable[str]) -> None:
         names = sorted(topics)
         self._routes(names, tolerant=True)
-        for topic in names:
-            if topic in self._found and self._found[topic] is None:
-                self._unread.append(Unread("route", topic, "it is listed, but has no route"))
+        lost = [topic for topic in names if topic in self._found and self._found[topic] is None]
+        self._unread += [Unread("route", topic, "it is listed, but has no route") for topic in lost]
 
     def _groups(self) -> list[ConsumerGroup]:
         wanted, everything = self._wanted, self._wanted.everything

@@ -257,10 +257,8 @@ def as_plain(report: Report, *, is_markdown: bool = False) -> str:
         heading = f"**{quote(visible(section.title))}**\n" if is_markdown else visible(section.title)
         more = ("\n\n" if is_markdown else "\n") + quote(whole.more) if whole.more else ""
         parts.append(f"{heading}\n{table}{more}")
-    if report.closing:
-        parts.append("\n".join(quote(visible(line)) for line in report.closing))
-    if report.more:
-        parts.append(quote(visible(report.more)))
+    closing = "\n".join(quote(visible(line)) for line in report.closing)
+    parts += filter(None, (closing, quote(visible(report.more))))
     return "\n\n".join(parts) + "\n"
 
 
