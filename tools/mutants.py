@@ -81,7 +81,9 @@ def mutated(place: Place, operator: str, occurrence: int) -> Mutant | None:
 
     path, line, column = place
     before = path.read_text()
-    if before.splitlines()[line - 1].startswith("*,", column):  # no product: the arguments after it have names
+    text = before.splitlines()[line - 1]
+    # No product: the arguments after it have names. And what only guards against mistakes of our own changes no answer.
+    if text.startswith("*,", column) or text[:column].endswith(("strict=", "frozen=")):
         return None
     after = mutate_code(before, get_operator(operator)(), occurrence)
     try:

@@ -7,7 +7,7 @@ from rmqlb.views.columns import NOT_THERE, columns_from, columns_of
 from rmqlb.views.numbers import about, duration
 from rmqlb.views.report import BETWEEN, Report, Section, first_places, labels, section_of
 
-_MOST_CHOICES, _MOST_STAGES, _MOST_CONSUMERS = 20, 40, 20
+_MOST_CONSUMERS = 20
 
 
 def rollout_report(rollout: Rollout) -> Report:
@@ -93,7 +93,7 @@ def _choices(choices: Sequence[RolloutChoice]) -> Section:
         best=lambda choice: "best" if choice.best else "",
     )
     title = "ways tried, best first (p95 of gaps and overlaps, per queue and summed over queues)"
-    return section_of("choices", title, columns, choices, heads=1, first=_MOST_CHOICES, audience="scripts")
+    return section_of("choices", title, columns, choices, heads=1, audience="scripts")
 
 
 def _order(rollout: Rollout, best: RolloutChoice) -> Section:
@@ -114,4 +114,4 @@ def _stages(rollout: Rollout) -> Section:
         nextId=lambda stage: NOT_THERE if stage.next_id is None else stage.next_id,
     )
     title = f"stages at rest, while {rollout.strategy_before} and {rollout.strategy_after} are mixed"
-    return section_of("stages", title, columns, rollout.stages, heads=2, first=_MOST_STAGES, audience="scripts")
+    return section_of("stages", title, columns, rollout.stages, heads=2, audience="scripts")

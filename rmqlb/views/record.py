@@ -4,7 +4,7 @@ from rmqlb.model import recording as model
 from rmqlb.model.result import ERROR, WARNING, annotated_figures, counted, named, of_all
 from rmqlb.views.columns import NOT_THERE, QUEUE_COLUMNS, Cell, Column, columns_from, columns_of, rows_of
 from rmqlb.views.numbers import about, duration, moment
-from rmqlb.views.report import BETWEEN, Report, Section, first_places, section_of, worst
+from rmqlb.views.report import BETWEEN, Report, Section, section_of, worst
 from rmqlb.views.timeline import consumer_labels, intervals_section, symbols, timeline_section
 
 _MOST_ROWS = 40
@@ -124,8 +124,7 @@ def _changes(recording: model.Recording) -> Section:
         for cells in rows_of(columns, [change])
     )
     title, shown = "changes, each between two samples", (*columns, *QUEUE_COLUMNS)
-    brief, chosen = first_places(len(rows), _MOST_ROWS), f"the first {_MOST_ROWS}"
-    return Section("changes", title, shown, rows, heads=2, brief=brief, chosen=chosen, audience="scripts")
+    return Section("changes", title, shown, rows, heads=2, audience="scripts")
 
 
 def _consumers(found: Sequence[model.ConsumerRecording]) -> Section:
@@ -157,8 +156,7 @@ def _queues(queues: Sequence[model.QueueRecording]) -> Section:
             changes=lambda queue: len(queue.changes),
         ),
     )
-    brief = worst([len(queue.changes) + queue.longest_bad_ms for queue in queues], _MOST_ROWS)
-    return section_of("queues", "queues", columns, queues, heads=3, named_only=True, brief=brief)
+    return section_of("queues", "queues", columns, queues, heads=3, named_only=True)
 
 
 _INTERVALS = columns_of(model.RecordedInterval, "fromMs=from toMs=to state:text owners:clients")

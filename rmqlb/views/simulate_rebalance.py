@@ -25,7 +25,7 @@ from rmqlb.views.report import BETWEEN, Audience, Report, Section, first_places,
 from rmqlb.views.simulate_send import last_failed_ms, send_gravity, some_messages
 
 _MOST_IN_LEAD = 2  # events that the first line names
-_MOST_WINDOWS, _MOST_EVENTS, _MOST_CONSUMERS, _MOST_QUEUES, _MOST_STEPS, _MOST_PRODUCERS = 30, 20, 40, 40, 200, 20
+_MOST_EVENTS, _MOST_CONSUMERS, _MOST_TAKEOVERS, _MOST_STEPS, _MOST_PRODUCERS = 20, 40, 40, 200, 20
 _MOST_LAGS = 10
 
 _TITLES = {
@@ -241,10 +241,8 @@ def _windows(found: RebalanceResult) -> Section:
         *columns_from("fromMs=from toMs/hidden lengthMs=for", "ms"),
         *columns_from("ownersBefore=before owners=meanwhile ownersAfter=after", "clients"),
     )
-    brief = worst([row[6] for row in rows], _MOST_WINDOWS)
     title = ("gaps" if found.broadcasting else "gaps, overlaps") + (", outages" if with_outage else "")
-    longest = f"the {_MOST_WINDOWS} longest"
-    return Section("windows", title, columns, tuple(rows), heads=3, brief=brief, chosen=longest, audience="scripts")
+    return Section("windows", title, columns, tuple(rows), heads=3, audience="scripts")
 
 
 def _length(from_ms: float, to_ms: float) -> float:
@@ -269,8 +267,7 @@ def _queues(found: RebalanceResult) -> Section:
         Column("taken", "taken", "number", of=lambda one: len(one.takeovers)),
         Column("redelivered, at most", "redelivered", "number"),
     )
-    brief = worst([one.longest_bad_ms for one in found.queues], _MOST_QUEUES)
-    return section_of("queues", "queues", columns, found.queues, heads=3, named_only=True, brief=brief)
+    return section_of("queues", "queues", columns, found.queues, heads=3, named_only=True)
 
 
 def _takeovers(found: RebalanceResult) -> Section:
@@ -286,7 +283,7 @@ def _takeovers(found: RebalanceResult) -> Section:
         Column("messages", "redelivered", "number", spare=True),
         Column("because", "startReason", quiet=True),
     )
-    brief = worst([one.unread_ms or 0 for one in takeovers], _MOST_QUEUES)
+    brief = worst([one.unread_ms or 0 for one in takeovers], _MOST_TAKEOVERS)
     return section_of(
         "takeovers", "takeovers", columns, takeovers, heads=4, named_only=found.steps is None, brief=brief
     )

@@ -113,18 +113,6 @@ def test_windows_come_by_time_and_adjoining_ones_are_one() -> None:
     ]
 
 
-def test_the_longest_windows_are_shown_in_the_order_of_time_and_the_others_on_demand() -> None:
-    lines = [*map(timeline, (("a" * n + " " * (7 * n % 40 + 1)).ljust(90, "b") for n in range(1, 41)), queues(40))]
-    report = group_report(simulated(lines))
-    section = next(section for section in report.only(()).sections if section.name == "windows")
-    shown: list[Any] = [section.rows[place] for place in section.brief or ()]
-    starts = [row[4] for row in shown]
-    assert (len(shown), starts, min(row[6] for row in shown)) == (30, sorted(starts), 11_000)
-    assert "gaps, overlaps, the 30 longest" in as_plain(report.only(()))
-    assert "30 longest" not in as_plain(report.only(("windows",)))
-    assert len(rows(report, "windows")) == 40
-
-
 def test_steps_are_there_when_they_are_explained() -> None:
     without = group_report(simulated(TWO))
     assert (data_of(without)["steps"], "steps" in [section.name for section in without.sections]) == (None, False)
