@@ -275,13 +275,11 @@ class AsyncProducer(JavaProducer):
         return outcome if outcome.reachable else replace(outcome, reachable=True)
 
     def _learn(self, message: Message, took: int) -> None:
-        outcome, name, profile = message.outcome, message.queue.broker_name, self.profile
+        outcome, profile = message.outcome, self.profile
         if profile.async_raises and outcome is _LATE:
             return
         reachable = outcome.reachable or (outcome is _LATE and not profile.async_connects_first)
-        if profile.async_raises and outcome is self.refused and message.attempt > 1:
-            name = message.sent[-2]
-        self.learn(name, took, isolation=outcome.isolation, reachable=reachable)
+        self.learn(message.queue.broker_name, took, isolation=outcome.isolation, reachable=reachable)
 
     def _retries(self, message: Message, left: int) -> bool:
         profile, outcome = self.profile, message.outcome

@@ -50,7 +50,7 @@ class ClientProfile(Struct, frozen=True):
     # an ASYNC retry without time left sends nothing and isolates its broker; then the client `retries` again or `stops`
     async_late: Literal["retries", "stops"] = "stops"
     # no retry follows an error before an ASYNC request is written: a first attempt that is refused ends the message,
-    # a refused retry isolates the broker before it, and a retry without time left isolates no broker
+    # and a retry without time left isolates no broker
     async_raises: bool = False
     async_connects_first: bool = False  # ASYNC connects before the hand-over, and so before the update after that
     resets_index: bool = True  # a SYNC retry starts the round robin anew at a random place (latency fault on)

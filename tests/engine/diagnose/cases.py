@@ -445,6 +445,8 @@ def lock_cases() -> Iterator[tuple[str, Case]]:
     mine, some = owned(four, "x")[0], {i: Reporting(orderly=True) for i in "xyz"}
     both = dict.fromkeys((("z", mine), ("w", mine)), Doing())
     yield "two orderly consumers and another one have a queue", watched(four, both, some)
+    left = {("y", mine): Doing(), ("z", mine): replace(Doing(), until=-5)}
+    yield "one of three consumers with a lock gives it up", watched(four, left, {**some, "w": some["x"]})
 
 
 def silent_cases() -> Iterator[tuple[str, Case]]:
