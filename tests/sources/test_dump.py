@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rmqlb.errors import DataError, DocumentError
-from rmqlb.model.group import Connection, MemberReport, QueueState
+from rmqlb.model.group import BROADCASTING, CLUSTERING, Connection, MemberReport, QueueState
 from rmqlb.model.message_queue import MessageQueue
 from rmqlb.model.route import BrokerData, QueueData, TopicQueueMappingInfo, TopicRouteData
 from rmqlb.model.snapshot import ClusterSnapshot, Wanted
@@ -136,6 +136,8 @@ def test_queues_that_nobody_holds_are_unowned_once_every_member_has_answered(wri
     assert queues[MessageQueue("T", "x", 0)].owners == set()
     queues = read(written(b"".join(parts[:2]))).group("g").queues
     assert queues[MessageQueue("T", "x", 0)].owners is None
+    either = [{**connections, "messageModel": model} for model in (CLUSTERING, BROADCASTING)]
+    assert read(written("".join(map(json.dumps, either)).encode())).group("g").message_model == CLUSTERING
 
 
 def test_routes_and_snapshots_may_stand_in_one_file(written: Writer) -> None:

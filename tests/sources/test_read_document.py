@@ -135,6 +135,7 @@ def test_chunks_beyond_the_limit_are_not_even_asked_for() -> None:
             next(asked)
             yield b"x" * 1000
 
+    assert collect([b"x" * 1024] * 3, 3 * 1024, "dump") == b"x" * 3 * 1024
     caught = refusal(DocumentError, collect, endless(), 3 * 1024, "dump")
     assert next(asked) == 4
     assert caught.message == "dump: larger than 3 KB"
