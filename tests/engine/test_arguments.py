@@ -10,6 +10,7 @@ import rmqlb
 from fuzz.api_values import tried
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.arguments import require, shown
+from rmqlb.engine.send.queues import GoRoundRobin
 from rmqlb.model.route import TopicRouteData
 from rmqlb.model.send_scenario import Selector
 from tests.support.builders import queues, route
@@ -67,6 +68,7 @@ WRONG: list[tuple[str, Callable[[], object], str, str | None]] = [
     ("a clock of None", lambda: rmqlb.MQFaultStrategy(True, lambda: None).is_available("a"), "clock's time is None", None),  # type: ignore[arg-type, return-value]
     ("a version of None", lambda: rmqlb.MQFaultStrategy(client_version=None), "client_version is None: text", None),  # type: ignore[arg-type]
     ("a latency beyond a long", lambda: rmqlb.MQFaultStrategy().update_fault_item("a", 2**63), "current_latency is 9223372036854775808", None),
+    ("a start beyond 32 bits", lambda: GoRoundRobin(queues(2), 2**32), "start is 4294967296", None),
     ("a topic of None", lambda: rmqlb.parse_route("{}", None), "the topic is of type NoneType", None),  # type: ignore[arg-type]
 ]  # fmt: skip
 

@@ -468,6 +468,8 @@ def test_a_change_clear_of_the_predicted_time_of_all_trials_is_earlier_or_later(
     assert found.queues[3].beside_ms == 900  # not before 2.9 s, predicted until 2 s
     (queue,) = (each for each in compared(recorded(LOOKS), SOON, "f", 0).queues if each.queue_id == 2)
     assert (queue.predicted_from_ms, queue.predicted_to_ms) == (queue.seen_from_ms, queue.seen_to_ms) == (900, 2000)
+    strips = ("aaaaaa", "aaaaaa", "aaabbb", "aaabbb")  # of the first trial; its owners count
+    assert against(simulation(strips, ("aaaaaa",) * 4))[2:] == ["as-predicted"] * 2
     brief = (*LOOKS, look(5, "a:01 b:23 c:2"), look(7, "a:01 b:23 c:"))  # what c gains does not last
     assert compared(recorded(brief), SOON, "f", 0).queues[2].seen_to_ms == 2000
     assert against(SOON, event_at_ms=T0 - 1000)[2:] == ["later"] * 2
