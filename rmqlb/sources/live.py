@@ -79,8 +79,8 @@ class LiveSource:
 
     def __init__(self, reads: DashboardReads | NameServerReads) -> None:
         self.reads = reads
-        tls = reads.endpoint.startswith("rocketmqs:")
-        self._proxies = Proxies(reads.access, tls=tls) if reads.access.proxies else None
+        is_tls = reads.endpoint.startswith("rocketmqs:")
+        self._proxies = Proxies(reads.access, tls=is_tls) if reads.access.proxies else None
         self._clock = reads.access.clock
         self._pace = reads.access.pace or Pace()
         self._deadline = reads.access.deadline or NO_DEADLINE
@@ -114,8 +114,8 @@ class LiveSource:
             if self._proxies is not None:
                 self._proxies.close()
         servers = [each for each in (self.reads.broker_reads, self._proxies) if each is not None]
-        # Threads note the parts in any order.
-        unread = sorted(self._unread, key=lambda part: ([*UNREAD_WORDS].index(part.kind), part.name, part.detail or ""))
+        order = list(UNREAD_WORDS)  # threads note the parts in any order
+        unread = sorted(self._unread, key=lambda part: (order.index(part.kind), part.name, part.detail or ""))
         return ClusterSnapshot(
             kind=self.reads.kind,
             endpoint=self.reads.endpoint,

@@ -15,6 +15,11 @@ from rmqlb.views.report import BETWEEN, Report, Rows, Section, labels, section_o
 
 _ROOM = 24
 _ROOM_OF_MISMATCHES = 8
+_BAD = {
+    "unassigned": "unassigned",
+    "duplicate_owners": "with duplicate owners",
+    "queues_of_duplicate_client_ids": "read by several processes of one client ID",
+}
 _UNKNOWN = ("(not observed)",)
 
 
@@ -143,11 +148,10 @@ def _bad(unassigned: int, several: int, queues: int, least: str = "") -> Iterato
 
 def _predicted(report: OwnersReport) -> Iterator[str]:
     """The verdict without observed owners: the strategies that leave a queue without one owner, otherwise all."""
-    queues, kinds = len(report.queues), {"unassigned": "unassigned", "duplicate_owners": "with duplicate owners"}
-    kinds["queues_of_duplicate_client_ids"] = "read by several processes of one client ID"
+    queues = len(report.queues)
     bad = [
         f"predicted {what}: {', '.join(under)}"
-        for field, what in kinds.items()
+        for field, what in _BAD.items()
         if (under := [f"{of_all(n, queues)} under {s.strategy}" for s in report.strategies if (n := getattr(s, field))])
     ]
     yield from bad
