@@ -1,10 +1,11 @@
 """Where values become types: the one place in which msgspec reads JSON, or what was parsed, as a type.
 
-msgspec gathers what it has to know of a struct when it first reads one, and other threads find that before it is
-complete: one that reads as the same struct meanwhile follows an empty pointer, and the process dies of SIGSEGV. So each
-type, with all that it holds, is made ready under one lock before anybody reads as it.
+msgspec describes a struct when it first reads one. A thread that reads as the same struct meanwhile follows an empty
+pointer, and the process dies of SIGSEGV; an exception of a signal's handler is lost. So each type, with all that it
+holds, is made ready under one lock, with signals held back, before anybody reads as it.
 """
 
+import signal
 import threading
 from typing import TypeVar
 
@@ -29,12 +30,15 @@ def decode(body: bytes | str, kind: type[Value]) -> Value:
 
 def decode_lines(body: bytes) -> list[object]:
     """Strict JSON with a document a line (raises as `decode`)."""
-    lines: list[object] = msgspec.json.Decoder().decode_lines(body)
-    return lines
+    return msgspec.json.Decoder(object).decode_lines(body)
 
 
 def _make_ready(kind: object) -> None:
     if kind not in _ready:
-        with _lock:
-            msgspec.json.Decoder(kind)
-            _ready.add(kind)
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM))
+        try:
+            with _lock:
+                msgspec.json.Decoder(kind)
+                _ready.add(kind)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)

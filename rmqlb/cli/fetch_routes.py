@@ -131,9 +131,7 @@ def _fetch_repeatedly(
     folder = None if options.redact else options.to
     every_s = amounts.duration_us(every, "--every") / 1e6
     if not reader.live or folder in (None, "-") or terminal.format != "json" or every_s < LEAST_S:
-        hint = (
-            "--every needs a running cluster, an interval of at least 1s, a directory in --to, -o json, and no --redact"
-        )
+        hint = "--every needs a running cluster, at least 1s, a directory in --to, -o json, and no --redact"
         raise UsageError("--every cannot be combined with these options", hint=hint)
     written = 0
     with heeding_an_end(), suppress(KeyboardInterrupt):

@@ -61,9 +61,7 @@ def plan_rebalance(
     asked = conditions(fail_on, PLAN_FIGURES)
     chosen, opened = select(group, **of_selection), reader(source)
     if changes == Changes() and pop_share is None:
-        hint = (
-            "name a change: --scale-to N, --add, --remove, --to-strategy, --add-broker, --remove-broker, --read-queues"
-        )
+        hint = "name a change: --scale-to, --add, --remove, --to-strategy, --add-broker, --remove-broker, --read-queues"
         raise UsageError("what changes?", hint=hint, code="nothing-changes")
     wanted = chosen.wanted(opened)
     rates, snapshot = rates.read(opened, wanted, progress)

@@ -38,14 +38,6 @@ def test_every_format_is_the_same_result_each_time(line: tuple[str, ...]) -> Non
     assert all("brokerName" in row and None not in row and None not in row.values() for row in rows)
 
 
-def test_csv_has_the_same_columns_whatever_is_known() -> None:
-    unknown = run("plan-rebalance", "-s", "-", "--add", "0", "-o", "csv", stdin=snapshot_text("T", clientIds=["a"]))
-    assert unknown.stdout.splitlines()[0] == run(*PLAN, "-o", "csv").stdout.splitlines()[0]
-    brokers = run("simulate-send", "-s", EXAMPLE, "-t", "Skewed", "--section", "brokers", "-o", "csv").stdout
-    assert "share" in brokers.splitlines()[0].split(",")[-3:]
-    assert "bar" not in brokers
-
-
 @every_case("fmt", ["table", "plain", "markdown"])
 def test_nothing_is_cut_or_wrapped_in_a_pipe(fmt: str) -> None:
     long = "10.0.0.1@" + "1234567890" * 15

@@ -2,15 +2,18 @@
 
 import os
 import re
+import signal
 import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
+from typing import Annotated, Any
 
 import msgspec
 import pytest
 
 import rmqlb
+from rmqlb import decoding
 from rmqlb.cli.exit_codes import ExitCode
 from tests.cli.run import EXAMPLE, ROOT, environment, run
 from tests.hardening import first_calls
@@ -78,6 +81,19 @@ def test_an_interrupt_at_any_point_ends_with_130(name: str, tmp_path: Path) -> N
     assert {outcome.code for outcome in outcomes} == {ExitCode.INTERRUPTED, MARK}
     assert {outcome.left for outcome in outcomes} == {()}
     assert Counter(outcome.content for outcome in outcomes)["old"] >= 5
+
+
+def test_ctrl_c_while_msgspec_looks_up_a_type_is_not_lost() -> None:
+    read = msgspec.defstruct("Read", [("field", Annotated[int, "has a hash"])])
+
+    def interrupt(frame: Any, *_: object) -> None:
+        if frame.f_code.co_name == "__hash__":
+            sys.setprofile(None)
+            signal.raise_signal(signal.SIGINT)
+
+    sys.setprofile(interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        decoding.decode(b'{"field": 1}', read)
 
 
 WHERE_IT_IS_TOLD = [name for name, line in WRITING.items() if "FILE" in line]
