@@ -17,7 +17,6 @@ from rmqlb.views.route_view import perm_text
 
 _MOST_ROWS = 20
 _MOST_LAGGING = 5
-_MOST_PROCESSES = 3
 _WHAT = (Column("what changed", "what", "prose"), Column("effect", "effect", "prose"))
 _GROUP = Column("group", "group", quiet=True)
 _QUEUE_KEYS = ("group", "topic", "brokerName", "queueId")
@@ -225,8 +224,8 @@ def _cause_text(cause: model.Cause, group: model.GroupDiff, topics: Mapping[str,
         parts = [f"strategy {_strategies_text(group, 'before')} → {_strategies_text(group, 'after')}"]
     elif cause == "consumers":
         parts = [f"{sign} {named(ids)}" for sign, ids in (("+", group.joined), ("-", group.left)) if ids]
-        for each in group.processes[:_MOST_PROCESSES]:
-            parts.append(f"{each.client_id}: {each.before} → {each.after} process{'' if each.after == 1 else 'es'}")
+        processes = [f"{each.client_id} {each.before} → {each.after}" for each in group.processes]
+        parts += [f"processes of {named(processes)}"] if processes else []
     elif cause == "subscriptions":
         verbs = {"subscribes to": group.topics_added, "no longer subscribes to": group.topics_removed}
         parts = [f"{verb} {named(names)}" for verb, names in verbs.items() if names]

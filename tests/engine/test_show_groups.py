@@ -188,6 +188,7 @@ KNOWN, ACTIVE = (
     GroupLine("known", "error", basis="observed", unassigned=2, lag=5),
     GroupLine("active", "unknown", consumers=1),
 )
+PARTLY = replace(ACTIVE, owners_unknown=4)
 
 
 @every_case(("text", "lines", "value", "met"), [
@@ -201,6 +202,9 @@ KNOWN, ACTIVE = (
     # Unknown parts can only add to a figure.
     *((f"unassigned{compare}", (KNOWN, ACTIVE), 2, False) for compare in ("<=1", "<2")),
     *((f"unassigned{compare}", (KNOWN, ACTIVE), None, None) for compare in ("<=2", ">2", "=2", "!=2")),
+    *((f"unassigned{compare}", (KNOWN, PARTLY), value, met) for compare, value, met in (
+        (">6", 2, False), ("<=6", 2, True), (">5", None, None), ("<2", 2, False), ("<3", None, None), ("=2", None, None),
+    )),
     *((text, (KNOWN, ACTIVE), value, True) for text, value in (("unassigned>=2", 2), ("unassigned>1", 2), ("lag>0", 5))),
 ])  # fmt: skip
 def test_what_is_unknown(text: str, lines: tuple[GroupLine, ...], value: float | None, met: bool | None) -> None:

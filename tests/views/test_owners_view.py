@@ -136,10 +136,6 @@ def test_a_later_sample_with_the_same_findings_has_not_changed() -> None:
 PARTLY = TopicRouteData("T", (QueueData("a", 4, 2, 6), QueueData("b", 2, 2, 4)), route(a=1, b=1).broker_datas)
 
 
-def route_view(*routes: TopicRouteData) -> Report:
-    return route_report([RouteSighting(each, HERE) for each in routes])
-
-
 @every_case(("found", "verdict", "grave"), [
     (route(a=4, b=2), "topic T: 6 readable and 6 writable queues on 2 brokers, each with a master", "inOrder"),
     (PARTLY, "topic T: 6 readable and 2 writable queues on 2 brokers, each with a master", "inOrder"),
@@ -149,21 +145,5 @@ def route_view(*routes: TopicRouteData) -> Report:
     (TopicRouteData("T", (), ()), "topic T: 0 readable and 0 writable queues on 0 brokers", "error"),
 ])  # fmt: skip
 def test_the_first_line_counts_queues_and_brokers(found: TopicRouteData, verdict: str, grave: str) -> None:
-    shown = route_view(found)
+    shown = route_report([RouteSighting(found, HERE)])
     assert (shown.facts, shown.grave) == ((verdict,), grave)
-
-
-def test_several_topics_are_summed_and_those_without_queues_named() -> None:
-    one, unread, masterless = route("A", a=4), route("B", perm=2, a=4), route("C", masters=False, b=2)
-    assert route_view(one, unread, masterless).facts == (
-        "3 topics: 6 readable and 8 writable queues on 2 brokers; without a master: b",
-        "  no readable queue: B",
-        "  no writable queue: C",
-    )
-    assert route_view(one, route("B", a=1)).grave == "inOrder"
-
-
-def test_slaves_are_shown_where_there_are_any() -> None:
-    with_slave = TopicRouteData("T", (QueueData("a", 1, 1, 6),), (BrokerData("c", "a", {0: "a:1", 1: "a:2"}),))
-    for found, is_shown in ((route(a=4, b=1), False), (with_slave, True)):
-        assert [each.shown for each in route_view(found).sections[0].columns if each.key == "slaves"] == [is_shown]
