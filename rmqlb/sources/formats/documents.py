@@ -217,8 +217,7 @@ def decode(body: bytes, kind: type[Document], where: str) -> Document:
     try:
         document = decoding.decode(body, kind)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-        problems = {RecursionError: _TOO_DEEP, UnicodeDecodeError: "it is not UTF-8 text"}
-        raise DocumentError(f"{where}: {problems.get(type(error)) or _plain(error)}") from None
+        raise DocumentError(f"{where}: {_TOO_DEEP if isinstance(error, RecursionError) else _plain(error)}") from None
     if _deeper_than(document, MAX_DEPTH):
         raise DocumentError(f"{where}: {_TOO_DEEP}")
     return document
@@ -273,6 +272,8 @@ def is_route(value: object) -> bool:
 
 
 def _plain(error: Exception) -> str:
+    if isinstance(error, UnicodeDecodeError) or str(error).startswith("Invalid UTF-8"):  # msgspec up to 0.22, or later
+        return "it is not UTF-8 text"
     return str(error).replace(" - at ", " at ").replace("`", "")
 
 
