@@ -14,7 +14,7 @@ import pytest
 from tests.cli.run import data_of
 
 from .cluster import RocketMQCluster
-from .outages import BROKERS, Outage, Run, live_through
+from .outages import BROKERS, SAMPLE_S, Outage, Run, live_through
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]
 
@@ -74,7 +74,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 def size(run: Run, outage: Outage, *more: str) -> Any:
     """What `size-group` says of the group by samples before its stop."""
     own = run.backlogs[outage.group]
-    first, *_, last = run.until(own.told["stopping"][0])
+    first, *_, last = run.until(own.told["stopping"][0] - SAMPLE_S * 1000)  # none that was still being read then
     nobody_ms = own.restarted + PULLS_AFTER_MS - own.told["stopping"][0]
     limits = f"--outage {nobody_ms}ms --catch-up {CATCH_UP_S}s --set consume-threads={outage.threads}".split()
     return data_of("size-group", "-s", str(last), "--earlier", str(first), "-g", outage.group, *limits, *more)
