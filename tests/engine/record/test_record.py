@@ -222,6 +222,7 @@ def test_convergence_counts_from_the_event_or_from_the_first_change() -> None:
     figures = recorded(seen, event_at_ms=T0 + 500).figures
     assert (figures.convergence_at_least_ms, figures.convergence_at_most_ms) == (1400, 2500)
     assert (figures.changed, figures.moved) == (2, 2)
+    assert [(each.gained, each.lost) for each in recorded(seen).consumers] == [(0, 2), (2, 0)]
 
 
 Toggles = Mapping[tuple[str, MessageQueue], tuple[int, ...]]
