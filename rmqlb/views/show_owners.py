@@ -126,7 +126,7 @@ def _verdict(report: OwnersReport) -> Iterator[str]:
         yield f"BROADCASTING, each consumer reads every queue{'' if compared.mismatches else ', as observed'}"
     yield from _bad(*bad, queues, at_least(observed < queues))
     if number := compared.queues_of_duplicate_client_ids:
-        yield f"{of_all(number, queues)} {are(number)} read by several processes of one client ID"
+        yield f"{of_all(number, queues)} {are(number)} {_BAD['queues_of_duplicate_client_ids']}"
     one = f"each of {counted(queues, 'queue')} has one observed owner" if not report.broadcasting else ""
     if observed < queues:
         one = f"owners of {of_all(observed, queues)} are observed, each has one"

@@ -60,7 +60,7 @@ def scenario(line: str) -> str:
     stdin: bytes | None = None
     for place, (name, *edits) in enumerate(word.split("|") for word in words):
         if edits and name in EXAMPLES:
-            words[place], text = "-", Path(EXAMPLES[name]).read_text()
+            words[place], text = "-", Path(EXAMPLES[name]).read_text(encoding="utf-8")
             for _, old, new, *times in (edit.split("/") for edit in edits):
                 assert old in text, line
                 text = text.replace(old, new, *map(int, times))
