@@ -1,23 +1,27 @@
 """Groups of real clients that live through events side by side, one of them beside `rmqlb record`.
 
 They begin one after another, once the programs of all of them have loaded their classes; whoever wants a recording
-waits for it.
+waits for it. Another process compares each with its simulations, and a group that disagreed lives once more, while other
+tests run.
 """
 
+import multiprocessing
+import os
 import signal
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from threading import Barrier
+from threading import Barrier, Lock
 from typing import Final, NamedTuple
 
 from rmqlb.model.snapshot import Wanted
 from rmqlb.sources.opening import open_source
 from rmqlb.sources.source import Access
 from tests.cli.run import command, environment
+from tests.support.rebalance_comparison import compared, disagreements, report
 from tests.support.recorded_groups import Recording
 
 from .cluster import RocketMQCluster
@@ -44,6 +48,8 @@ _SHORT: Final = 40.0
 _SECOND_CONNECTIONS_ARE_GONE: Final = 160.0
 # For the slowest of some forty programs.
 _ALL_ARE_READY: Final = 300.0
+_TRIALS: Final = 900
+_one_again_at_a_time: Final = Lock()
 
 _JOIN_AND_CRASH: Final = (*START, Act("join", "c3"), Act("crash", "c2", _LOCKS_LIVE_ON))
 _ALL: Final = (*START, Act("join", "c3"), Act("leave", "c1"), Act("crash", "c2"))
@@ -74,8 +80,14 @@ class Watched(NamedTuple):
     rest: Path
 
 
+class Compared(NamedTuple):
+    report: str
+    disagreements: Sequence[str]
+
+
 class LivingGroups(NamedTuple):
-    lives: Mapping[str, Sequence[Future[Recording]]]  # two of most groups, of which nobody watches the second one
+    lives: Mapping[str, Future[Recording]]
+    compared: Mapping[str, Future[list[Compared]]]  # of two lives where the first one disagreed
     watched: Future[Watched]
 
 
@@ -87,20 +99,28 @@ def group_id(name: str) -> str:
 def living_groups(cluster: RocketMQCluster, legacy: RocketMQCluster, folder: Path) -> Iterator[LivingGroups]:
     groups = {name: _group(name, cluster, legacy, folder) for name in ACTS}
     ready = Barrier(len(groups), timeout=_ALL_ARE_READY)
-    with ThreadPoolExecutor(len(groups) + 1) as threads, ThreadPoolExecutor(2) as two_at_a_time:
-        first = {name: threads.submit(groups[name].live_through, ACTS[name], ready) for name in groups}
-        lives = {name: [life] for name, life in first.items()}
-        for name in reversed([*ACTS]):  # what lasts longest first
-            if "new broker" not in name:  # which cannot come again
-                lives[name].append(two_at_a_time.submit(_again, groups[name], ACTS[name], [*first.values()]))
-        yield LivingGroups(lives, threads.submit(_watched, f"rocketmq://{cluster.name_server}", first[WATCHED], folder))
+    simulating = ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), os.nice, (19,))
+    with ThreadPoolExecutor(2 * len(groups) + 1) as threads, simulating:
+        lives = {name: threads.submit(groups[name].live_through, ACTS[name], ready) for name in groups}
+        beside = {name: threads.submit(_simulated, name, groups[name], lives[name], simulating) for name in groups}
+        source = f"rocketmq://{cluster.name_server}"
+        yield LivingGroups(lives, beside, threads.submit(_watched, source, lives[WATCHED], folder))
 
 
-def _again(group: Group, acts: Sequence[Act], first: Sequence[Future[Recording]]) -> Recording:
-    """The same events with a new group, after the first ones: other tests run meanwhile, so that it takes no time."""
-    for life in first:
-        life.result()  # raises what kept it from starting, which would keep this one too
-    return replace(group, name=f"{group.name}-again").live_through(acts, Barrier(1))
+def _simulated(name: str, group: Group, life: Future[Recording], simulating: ProcessPoolExecutor) -> list[Compared]:
+    """What a client does once in thousands of times, such as losing an answer for 3 s, it does not do twice in a row."""
+    first = simulating.submit(_beside_simulations, life.result()).result()
+    if not first.disagreements or "new broker" in name:  # which cannot come again
+        return [first]
+    with _one_again_at_a_time:
+        second = replace(group, name=f"{group.name}-again").live_through(ACTS[name], Barrier(1))
+    return [first, simulating.submit(_beside_simulations, second).result()]
+
+
+def _beside_simulations(life: Recording) -> Compared:
+    found = compared(life, _TRIALS)
+    assert all(each.changing for each in found)
+    return Compared(report(life, found), disagreements(found))
 
 
 def _group(name: str, cluster: RocketMQCluster, legacy: RocketMQCluster, folder: Path) -> Group:
