@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean, median
-from threading import Barrier
+from threading import Barrier, BoundedSemaphore
 from typing import Final
 
 import msgspec
@@ -27,6 +27,7 @@ _BETWEEN_STARTS: Final = 4.0
 # A program's first requests take it some tenths of a second of two cores.
 _BETWEEN_GROUPS: Final = 3.0
 _ASKED: Final = 20
+_two_at_a_time: Final = BoundedSemaphore(2)
 HEARTBEAT: Final = 34
 """Request code of a heartbeat; the other requests of the log decide what a member does next, so it waits for them."""
 
@@ -82,8 +83,9 @@ class Group:
         listener = "lite-pull" if self.lite_pull else "orderly" if self.orderly else "concurrent"
         told = self.cluster.name_server, self.name, listener, self.topic
         command = [str(self.go), *told] if self.go else java.command("RebalanceLog", *told)
-        jvm = alive.enter_context(started(f"{self.name} {name}", command, java.home / f"{self.name}-{name}.log"))
-        jvm.wait_for_text('{"ready":true}')
+        with _two_at_a_time:
+            jvm = alive.enter_context(started(f"{self.name} {name}", command, java.home / f"{self.name}-{name}.log"))
+            jvm.wait_for_text('{"ready":true}')
         return jvm
 
     def _do(self, act: Act, jvms: Mapping[str, JavaProcess]) -> Iterator[Line]:

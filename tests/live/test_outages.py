@@ -18,7 +18,7 @@ from .outages import BROKERS, SAMPLE_S, Outage, Run, live_through
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]
 
-PAIR = {"Pair": (20,) * 6}
+PAIR = {"Pair": (10,) * 6}
 ORDERED_PAIR = {"OrderedPair": (3,) * 4}
 # A client rebalances 1 s after its creation at the earliest, and pulls 0.5 s later (5.2 and newer).
 PULLS_AFTER_MS = 1500
@@ -27,21 +27,21 @@ UNDER_WAY_MS = 4000
 CLOSE = 0.1
 MOST_MISSES = 1
 CATCH_UP_S = 120
-# Calls are long, so that a busy machine lengthens them by little.
+# Calls are long and messages few, so that a busy machine lengthens calls by little and keeps up with the rates.
 TEN = (
-    Outage("plain", {"Plain": (50,) * 6}, consumers=3, threads=16, sleep_ms=100, outage_s=60),
-    Outage("uneven", {"Uneven": (15,) * 8}, consumers=3, threads=8, sleep_ms=100, outage_s=90),
+    Outage("plain", {"Plain": (25,) * 6}, consumers=3, threads=8, sleep_ms=100, outage_s=60),
+    Outage("uneven", {"Uneven": (8,) * 8}, consumers=3, threads=4, sleep_ms=100, outage_s=90),
     Outage("ordered", {"Ordered": (10,) * 4}, consumers=2, threads=2, sleep_ms=50, outage_s=90, orderly=True),
     Outage("turns", {"Turns": (5,) * 8}, consumers=2, threads=2, sleep_ms=50, outage_s=180, orderly=True),
-    Outage("hot", {"Hot": (80, 20, 20, 20)}, consumers=2, threads=16, sleep_ms=100, outage_s=90),
+    Outage("hot", {"Hot": (40, 10, 10, 10)}, consumers=2, threads=8, sleep_ms=100, outage_s=90),
     Outage("hot-ordered", {"HotOrdered": (12, 4, 4, 4)}, consumers=2, threads=2, sleep_ms=50, outage_s=60, orderly=True),
-    Outage("batches", {"Batches": (25,) * 4}, consumers=2, threads=8, sleep_ms=100, outage_s=120, batch=2),
-    Outage("two-topics", {"First": (10,) * 4, "Second": (30,) * 2}, consumers=2, threads=8, sleep_ms=80, outage_s=100),
-    Outage("pair", PAIR, consumers=3, threads=8, sleep_ms=100, outage_s=60),
+    Outage("batches", {"Batches": (12,) * 4}, consumers=2, threads=4, sleep_ms=100, outage_s=120, batch=2),
+    Outage("two-topics", {"First": (5,) * 4, "Second": (15,) * 2}, consumers=2, threads=4, sleep_ms=80, outage_s=100),
+    Outage("pair", PAIR, consumers=3, threads=4, sleep_ms=100, outage_s=60),
     Outage("ordered-pair", ORDERED_PAIR, consumers=2, threads=1, sleep_ms=50, outage_s=120, orderly=True),
 )  # fmt: skip
 ONE_FEWER = (
-    Outage("pair-less", PAIR, consumers=2, threads=8, sleep_ms=100, outage_s=60),
+    Outage("pair-less", PAIR, consumers=2, threads=4, sleep_ms=100, outage_s=60),
     Outage("ordered-pair-less", ORDERED_PAIR, consumers=1, threads=1, sleep_ms=50, outage_s=120, orderly=True),
 )
 
