@@ -99,12 +99,18 @@ def group_id(name: str) -> str:
 def living_groups(cluster: RocketMQCluster, legacy: RocketMQCluster, folder: Path) -> Iterator[LivingGroups]:
     groups = {name: _group(name, cluster, legacy, folder) for name in ACTS}
     ready = Barrier(len(groups), timeout=_ALL_ARE_READY)
-    simulating = ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), os.nice, (19,))
+    simulating = ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), _give_way)
     with ThreadPoolExecutor(2 * len(groups) + 1) as threads, simulating:
         lives = {name: threads.submit(groups[name].live_through, ACTS[name], ready) for name in groups}
         beside = {name: threads.submit(_simulated, name, groups[name], lives[name], simulating) for name in groups}
         source = f"rocketmq://{cluster.name_server}"
         yield LivingGroups(lives, beside, threads.submit(_watched, source, lives[WATCHED], folder))
+
+
+def _give_way() -> None:
+    """Linux shares the processors among sessions first, and each JVM has one of its own."""
+    os.setsid()
+    Path("/proc/self/autogroup").write_text("10")
 
 
 def _simulated(name: str, group: Group, life: Future[Recording], simulating: ProcessPoolExecutor) -> list[Compared]:
