@@ -29,7 +29,7 @@ AFTERWARDS_S: Final = 12.0
 LITTLE_S: Final = 2.0
 LEAST_S: Final = 30.0
 # The first messages are consumed by then, so brokers know the groups, and the JVMs keep up with the rates.
-FIRST_S: Final = 30.0
+FIRST_S: Final = 60.0
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Outage:
     threads: int
     sleep_ms: int
     outage_s: float
-    stops_s: float = 65
+    stops_s: float = 95
     batch: int = 1
     orderly: bool = False
 
