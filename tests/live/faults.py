@@ -88,7 +88,7 @@ class Lab:
             return not waiting
 
         wait_until(
-            all_are_named, NAMED_DEADLINE, lambda: "\n".join(f"{f.group}: {self.brief(f.group)}" for f in waiting), 1.0
+            all_are_named, NAMED_DEADLINE, lambda: "\n".join(f"{f.group}: {self.brief(f.group)}" for f in waiting), 5.0
         )
 
     def brief(self, group: str) -> list[list[str]]:

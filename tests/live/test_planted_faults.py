@@ -45,7 +45,7 @@ pytestmark = pytest.mark.live
 BROKERS = ("broker-a", "broker-b")
 TOPIC, OTHER, HOT, POPPED, PULLED, WRITTEN = "OrderEvents", "Skewed", "HotKeys", "Popped", "Pulled", "WriteOnly"
 WRITE_ONLY = 2
-PER_SECOND = {TOPIC: 20, OTHER: 5, HOT: 20, POPPED: 20, PULLED: 20}
+PER_SECOND = {TOPIC: 40, OTHER: 5, HOT: 20, POPPED: 20, PULLED: 20}
 SYMPTOMS = ("lag-stalled", "lag-growing")
 """What stands first as long as the looks do not show yet for how long no call of a listener has ended."""
 MOVING, STALE = "moving-svc", "stale-svc"
