@@ -87,9 +87,7 @@ class Lab:
             waiting[:] = [f for f in waiting if not is_named(f, found[f.group], young=self.fast)]
             return not waiting
 
-        wait_until(
-            all_are_named, NAMED_DEADLINE, lambda: "\n".join(f"{f.group}: {self.brief(f.group)}" for f in waiting), 5.0
-        )
+        wait_until(all_are_named, NAMED_DEADLINE, lambda: str({f.group: self.brief(f.group) for f in waiting}), 5.0)
 
     def brief(self, group: str) -> list[list[str]]:
         return [[f"{each['code']} ({each['severity']})" for each in said["findings"]] for said in self.said[group]]

@@ -29,7 +29,7 @@ AFTERWARDS_S: Final = 12.0
 LITTLE_S: Final = 2.0
 LEAST_S: Final = 30.0
 # The first messages are consumed by then, so brokers know the groups, and the JVMs keep up with the rates.
-FIRST_S: Final = 60.0
+FIRST_S: Final = 40.0
 
 
 @dataclass(frozen=True)
@@ -181,6 +181,7 @@ def live_through(cluster: RocketMQCluster, outages: Sequence[Outage], folder: Pa
             backlogs.produce(topic, rates)
         for outage in outages:
             backlogs.begin(outage)
+            time.sleep(2)  # the first calls of all at once would keep others waiting for seconds
         time.sleep(FIRST_S)
         with _sampling(cluster, [*lives], folder):
             while any(life.state != "over" for life in lives.values()):
