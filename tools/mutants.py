@@ -4,7 +4,7 @@
     python -m tools.mutants --sample 200 --seed 1 rmqlb/engine/send -- tests/engine/send
 
 cosmic-ray makes the mutants, at most one a place; each runs in a fork of one process that has collected the tests, where the
-changed function takes the place of the original, until a test fails: of the tests that run the function, the quick ones
+changed function takes the place of the original, until a test fails: of the tests that run the line, the quick ones
 first. Caches are emptied before, and trials are kept in the test's own process: what a cache answers and what another
 process does would count as not run. What changes a module's or a class's own statements is written into the file for a
 fresh process with the tests that enter the file, and taken back: run it in a clone. A mutant that needs longer
@@ -218,9 +218,10 @@ class Forks:
             self._tests_of[Path(name)] = {line: set(tests) for line, tests in by_line.items()}
 
     def _tests(self, session: pytest.Session, mutant: Mutant) -> list[pytest.Item]:
-        """The tests that run the function that the mutant changes."""
+        """The tests that run the line that the mutant changes; those of its function where the line is part of another."""
         lines = self._tests_of[mutant.path]
-        names = {name for line in _function_lines(mutant) for name in lines.get(line, ())}
+        own = lines.get(mutant.line, set()) - {""}
+        names = own or {name for line in _function_lines(mutant) for name in lines.get(line, ())}
         return [item for item in session.items if item.nodeid in names]
 
     def _most(self, names: Iterable[str]) -> int:
