@@ -45,7 +45,7 @@ pytestmark = pytest.mark.live
 BROKERS = ("broker-a", "broker-b")
 TOPIC, OTHER, HOT, POPPED, PULLED, WRITTEN = "OrderEvents", "Skewed", "HotKeys", "Popped", "Pulled", "WriteOnly"
 WRITE_ONLY = 2
-PER_SECOND = {TOPIC: 40, OTHER: 5, HOT: 20, POPPED: 20, PULLED: 20}
+PER_SECOND = {TOPIC: 20, OTHER: 5, HOT: 20, POPPED: 20, PULLED: 20}
 SYMPTOMS = ("lag-stalled", "lag-growing")
 """What stands first as long as the looks do not show yet for how long no call of a listener has ended."""
 MOVING, STALE = "moving-svc", "stale-svc"
@@ -66,7 +66,7 @@ SLOW_FAULTS = (
     Fault("hang-svc", ("blocked-consumer",), crew_of(TOPIC, {}, {}, {"listener": "hangs"}), ("hang-svc-2",), SYMPTOMS),
     Fault("hang-orderly-svc", ("blocked-consumer",), crew_of(TOPIC, *[{"orderly": "true", "listener": each} for each in ("ok", "ok", "hangs")]), ("hang-orderly-svc-2",), SYMPTOMS),
     Fault("fail-orderly-svc", ("consume-failing",), crew_of(TOPIC, *[{"orderly": "true", "listener": each} for each in ("ok", "ok", "fails")]), ("fail-orderly-svc-2",), (*SYMPTOMS, "head-blocked")),
-    Fault("slow-svc", ("slow-consumer",), crew_of(TOPIC, {}, {}, {"listener": "900"}), ("slow-svc-2",), SYMPTOMS),
+    Fault("slow-svc", ("slow-consumer",), crew_of(TOPIC, {}, {}, {"listener": "1800"}), ("slow-svc-2",), SYMPTOMS),
 )  # fmt: skip
 TWO_FAULTS = (
     Fault("two-a-svc", ("mixed-strategies", "blocked-consumer"), crew_of(TOPIC, {}, {}, {"strategy": "AVG_BY_CIRCLE", "listener": "hangs"}), ("two-a-svc-2",), SYMPTOMS),
