@@ -60,11 +60,11 @@ def offset_ms(log: Recording, recording: Recorded) -> float:
     return log.lived.began_us / 1000 - datetime.fromisoformat(recording.started_at).timestamp() * 1000
 
 
-def truths(log: Recording, recording: Recorded) -> Iterator[Truth]:
+def truths(log: Recording, offset: float) -> Iterator[Truth]:
     """The changes of the topic's queues; one that leaves loses its queues somewhere between stopping and stopped."""
 
     def ms(line: Line) -> float:
-        return line.at_us / 1000 + offset_ms(log, recording)
+        return line.at_us / 1000 + offset
 
     ends: dict[str, list[float]] = {}
     for line in log.lines:
@@ -85,8 +85,9 @@ def truths(log: Recording, recording: Recorded) -> Iterator[Truth]:
 
 
 def compared(log: Recording, recording: Recorded) -> tuple[int, list[str]]:
-    every = list(truths(log, recording))
-    ended_ms = log.lived.end_us / 1000 + offset_ms(log, recording)
+    offset = offset_ms(log, recording)
+    every = list(truths(log, offset))
+    ended_ms = log.lived.end_us / 1000 + offset
     wrong, number = [], 0
     for queue in recording.queues:
         key = (queue.topic, queue.broker_name, queue.queue_id)
@@ -124,22 +125,20 @@ def test_the_bounds_contain_the_true_gap(lived: LivingGroups, which: str) -> Non
 
 
 def test_the_join_is_as_simulated(lived: LivingGroups, tmp_path: Path) -> None:
-    assert recorded(lived.watched.result().join).converged_by == "prediction"
+    watched = lived.watched.result()
+    assert recorded(watched.join).converged_by == "prediction"
     against: list[str] = []
     for trial in range(TRIALS):
         path = tmp_path / f"{trial}.json"
         ran = run(
-            *("simulate-rebalance", "-s", str(lived.watched.result().before), "-g", group_id(WATCHED)),
+            *("simulate-rebalance", "-s", str(watched.before), "-g", group_id(WATCHED)),
             *("--event", f"join {JOINS}@30s", "--set", f"trial={trial}", "-o", "json"),
         )
         assert ran.code == 0, ran.stderr
         path.write_text(ran.stdout)
         against += ["--against", str(path)]
-    ran = run(
-        "record", "--replay", str(lived.watched.result().join), *against, "--fail-on", "differences>0", "-o", "json"
-    )
-    data = json.loads(ran.stdout)["data"]
-    outcomes = {queue["outcome"] for queue in data["comparison"]["queues"]}
+    ran = run("record", "--replay", str(watched.join), *against, "--fail-on", "differences>0", "-o", "json")
+    outcomes = {queue["outcome"] for queue in json.loads(ran.stdout)["data"]["comparison"]["queues"]}
     assert (ran.code, outcomes) == (0, {"as-predicted"})
 
 

@@ -14,8 +14,6 @@ from tests.support.replay_remoting import Answer, Broker, Replay, Turn, cluster,
 GROUP, TOPIC = "order-svc", "OrderEvents"
 PAUSE_S = 0.7
 AVG = "org.apache.rocketmq.client.consumer.rebalance.AllocateMessageQueueAveragely"
-
-
 _BROKERS: tuple[Broker, ...] = ("b0", "b1")
 
 
@@ -30,7 +28,7 @@ class Moment:
 @dataclass
 class MovingGroup:
     moments: Sequence[Moment]  # one per look
-    looks: int = 0  # how many have begun
+    begun_s: list[float] = field(default_factory=list)  # when each look so far began
     source: tuple[str, ...] = ()  # the arguments that lead there
     servers: tuple[Replay, ...] = ()
     _asked: float = -PAUSE_S
@@ -38,13 +36,14 @@ class MovingGroup:
 
     @property
     def now(self) -> Moment:
-        return self.moments[min(self.looks, len(self.moments)) - 1]
+        return self.moments[min(len(self.begun_s), len(self.moments)) - 1]
 
     def gate(self, turn: Turn) -> None:
         """Every request comes through here; one after a pause begins a look, for looks are a second apart."""
         with self._lock:
             before, self._asked = self._asked, time.monotonic()
-            self.looks += self._asked - before > PAUSE_S
+            if self._asked - before > PAUSE_S:
+                self.begun_s.append(self._asked)
         if self.now.down:
             reset(turn)
         elif turn.answer is not None and turn.request.ext_fields.get("clientId") not in self.now.frozen:
