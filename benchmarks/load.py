@@ -77,7 +77,6 @@ def measured(line: Sequence[str], consumers: int) -> tuple[Load, float]:
     owners = {client_id: " ".join(queues[place::consumers]) for place, client_id in enumerate(ids)}
     load = Load()
     with moving(Moment(owners)) as group:
-        group.looks = 1
         for server in group.servers:
             server.faults["*"] = load.serve
         began = time.monotonic()
