@@ -60,7 +60,7 @@ def shown(value: object) -> str:
         return str(value) if value.bit_length() < 128 else f"a number of {value.bit_length()} bits"
     if value is None or isinstance(value, bool | float):
         return str(value)
-    if _is_fraction(type(value)):
+    if _is_fraction(type(value)):  # type: ignore[arg-type]  # mypy takes the hash of its instances
         return f"{shown(value.numerator)}/{shown(value.denominator)}"  # type: ignore[attr-defined]
     if isinstance(value, str):
         text = ascii(str(value[:_SHOWN]))
@@ -151,6 +151,7 @@ def _fits(value: Any, kind: Any) -> bool:
     return isinstance(value, (int, kind) if _is_fraction(kind) else kind)
 
 
+@cache
 def _is_fraction(kind: Any) -> bool:
     """Whether the value is a Fraction, without importing `fractions`: a caller with a Fraction has imported it."""
     return any((base.__module__, base.__name__) == ("fractions", "Fraction") for base in getattr(kind, "__mro__", ()))

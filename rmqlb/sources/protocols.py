@@ -131,7 +131,6 @@ def _speaks_tls(host: str, port: int, seconds: float) -> bool:
 def _unverified() -> ssl.SSLContext:
     import ssl
 
-    context = ssl.create_default_context()
-    context.check_hostname = False
-    context.verify_mode = ssl.CERT_NONE
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     return context

@@ -124,15 +124,13 @@ class MachineRoomNearby(Prepared):
 
 
 def _zone(zones: Zones | None, name: str, what: str) -> str:
-    zone = resolve(zones, name)
+    zone = None if zones is None else resolve(zones, name)
     if not zone:
         raise AllocationError(f"Machine room is null for {what}")
     return zone
 
 
-def resolve(zones: Zones | None, name: str) -> str | None:
-    if zones is None:
-        return None
+def resolve(zones: Zones, name: str) -> str | None:
     if isinstance(zones, Mapping):
         return zones.get(name)
     if isinstance(zones, str | re.Pattern):
