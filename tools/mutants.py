@@ -6,9 +6,9 @@
 cosmic-ray makes the mutants, at most one a place; each runs in a fork of one process that has collected the tests, where the
 changed function takes the place of the original, until a test fails: of the tests that run the line, the quick ones
 first. Caches are emptied before, and trials are kept in the test's own process: what a cache answers and what another
-process does would count as not run. What changes a module's or a class's own statements is written into the file for a
-fresh process with the tests that enter the file, and taken back: run it in a clone. A mutant that needs longer
-than they do counts as noticed, as a test run that hangs is.
+process does would count as not run. What changes a module's or a class's own statements is written into a copy of the
+tree for a fresh process with the tests that enter the file. A mutant that needs longer than they do counts as noticed, as
+a test run that hangs is. Each core has a process, for the measured run and for the mutants.
 """
 
 from __future__ import annotations
@@ -17,22 +17,28 @@ import argparse
 import ast
 import gc
 import os
+import pickle
 import random
 import resource
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from difflib import unified_diff
 from inspect import CO_NEWLOCALS
 from pathlib import Path
+from shutil import copytree, ignore_patterns
+from tempfile import TemporaryDirectory, TemporaryFile
 from types import CodeType, FunctionType
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
 LEAST_SECONDS = 60
 """Least processor time for one mutant. If its tests took longer in the measured run, it has that time."""
+MOST_FAILED = 3
+"""Tests that fail on a loaded machine without a mutant are left out, but not more than that."""
 LEFT_OUT = (
     *("ReplaceBinaryOperator_BitOr_", "Eq_Is", "RemoveDecorator", "VariableReplacer", "VariableInserter"),
     "ExceptionReplacer",
@@ -165,44 +171,95 @@ def _statements(code: CodeType) -> list[object]:
     return own
 
 
+_Answer = TypeVar("_Answer")
+
+
+def in_forks(number: int, do: Callable[[int], _Answer]) -> list[_Answer]:
+    """What `do` answers for each number below this one, each in a fork of its own, at the same time."""
+    with ExitStack() as opened:
+        files = [opened.enter_context(TemporaryFile()) for _ in range(number)]
+        children = []
+        for place, file in enumerate(files):
+            children.append(os.fork())
+            if children[-1] == 0:
+                code = 1
+                try:
+                    file.write(pickle.dumps(do(place)))
+                    file.flush()
+                    code = 0
+                finally:
+                    os._exit(code)
+        ended = [os.waitpid(child, 0)[1] for child in children]
+        if any(ended):
+            raise RuntimeError("a process of the mutants ended with an error")
+        for file in files:
+            file.seek(0)
+        return [pickle.load(file) for file in files]
+
+
 class Forks:
     """A plugin that runs the collected tests once for each mutant, each time in a fork."""
 
     def __init__(self, mutants: Sequence[Mutant], arguments: Sequence[str]) -> None:
         self._mutants = mutants
         self._arguments = arguments
+        self._processes = len(os.sched_getaffinity(0))
         self._seconds: dict[str, float] = {}
         self._tests_of: dict[Path, dict[int, set[str]]] = {}
+        self._failed: dict[str, str] = {}
         self.alive: list[Mutant] = []
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """How long each test takes, to have the quick ones first; one that fails without a mutant is printed."""
-        if report.failed and not self._tests_of:
-            print(f"failed: {report.nodeid}\n{report.longreprtext[-2000:]}", flush=True)
+        """How long each test takes, to have the quick ones first; which ones fail without a mutant."""
+        if report.failed:
+            self._failed[report.nodeid] = report.longreprtext[-2000:]
         self._seconds[report.nodeid] = self._seconds.get(report.nodeid, 0) + report.duration
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """All tests as they are, which must pass, then all mutants."""
-        self._run_unchanged(session.items)
-        if session.testsfailed:
+        for seconds, tests_of, failed in in_forks(
+            self._processes, lambda place: self._unchanged(session.items[place :: self._processes])
+        ):
+            self._seconds |= seconds
+            self._failed |= failed
+            for path, by_line in tests_of.items():
+                for line, names in by_line.items():
+                    self._tests_of.setdefault(path, {}).setdefault(line, set()).update(names)
+        for name, text in self._failed.items():
+            print(f"fails without any mutant: {name}\n{text}", flush=True)
+        if len(self._failed) > MOST_FAILED:
             raise pytest.UsageError("the tests fail without any mutant")
+        session.items = [item for item in session.items if item.nodeid not in self._failed]
         session.items.sort(key=lambda item: self._seconds.get(item.nodeid, 0))
         print(f"\n{len(session.items)} tests take {sum(self._seconds.values()):.0f} s", flush=True)
-        for number, mutant in enumerate(self._mutants, 1):
-            noticed = self._in_fork(session, mutant)
-            if noticed is None:
-                names = sorted(set().union(*self._tests_of[mutant.path].values()) - {""})
-                most = self._most(names or self._seconds)
-                noticed = _in_file(mutant, ["-n0", *names] if names else self._arguments, most)
-            if not noticed:
-                self.alive.append(mutant)
-                print(f"\nalive: {os.path.relpath(mutant.path)}:{mutant.line}\n{mutant.diff()}", flush=True)
-            if number % 25 == 0:
-                print(f"{number} of {len(self._mutants)} mutants, {len(self.alive)} alive", flush=True)
+        for alive in in_forks(self._processes, lambda place: self._of_process(session, place)):
+            self.alive += alive
         return True
 
-    def _run_unchanged(self, items: Sequence[pytest.Item]) -> None:
+    def _of_process(self, session: pytest.Session, place: int) -> list[Mutant]:
+        """Those of the process's mutants that are alive."""
+        alive = []
+        with TemporaryDirectory(prefix="mutants") as folder:
+            tree = Path(folder) / "tree"
+            copytree(".", tree, symlinks=True, ignore=ignore_patterns(".venv*", "__pycache__", ".hypothesis"))
+            mutants = self._mutants[place :: self._processes]
+            for number, mutant in enumerate(mutants, 1):
+                noticed = self._in_fork(session, mutant)
+                if noticed is None:
+                    entering = set().union(*self._tests_of[mutant.path].values()) - {"", *self._failed}
+                    names = sorted(entering, key=lambda name: self._seconds.get(name, 0))
+                    most = self._most(names or self._seconds)
+                    noticed = _in_file(mutant, tree, ["-n0", *names] if names else self._arguments, most)
+                if not noticed:
+                    alive.append(mutant)
+                    print(f"\nalive: {os.path.relpath(mutant.path)}:{mutant.line}\n{mutant.diff()}", flush=True)
+                if number % 10 == 0 or number == len(mutants):
+                    print(f"process {place}: {number} of {len(mutants)}, {len(alive)} alive", flush=True)
+        return alive
+
+    def _unchanged(self, items: Sequence[pytest.Item]) -> tuple[dict[str, float], Any, dict[str, str]]:
+        """The seconds of each test, the tests of each line of the files with mutants, and the tests that failed."""
         from coverage import Coverage
 
         paths = {str(mutant.path) for mutant in self._mutants}
@@ -213,9 +270,11 @@ class Forks:
             measured.switch_context(item.nodeid)
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=None)
         measured.stop()
+        tests_of = {}
         for name in paths:
             by_line = measured.get_data().contexts_by_lineno(name)
-            self._tests_of[Path(name)] = {line: set(tests) for line, tests in by_line.items()}
+            tests_of[Path(name)] = {line: set(tests) for line, tests in by_line.items()}
+        return self._seconds, tests_of, self._failed
 
     def _tests(self, session: pytest.Session, mutant: Mutant) -> list[pytest.Item]:
         """The tests that run the line that the mutant changes; those of its function where the line is part of another."""
@@ -280,20 +339,22 @@ def _forget(*packages: str) -> None:
                 clear()
 
 
-def _in_file(mutant: Mutant, arguments: Sequence[str], most: int) -> bool:
-    """Whether a test fails in a fresh process that finds the mutant in the file."""
-    mutant.path.write_text(mutant.after)
+def _in_file(mutant: Mutant, tree: Path, arguments: Sequence[str], most: int) -> bool:
+    """Whether a test fails in a fresh process that finds the mutant in the file, in a copy of the tree."""
+    path = tree / os.path.relpath(mutant.path)
+    path.write_text(mutant.after)
     try:
-        command = [sys.executable, "-m", "pytest", "-q", "-x", *arguments]
         run = subprocess.run(
-            command,
+            [sys.executable, "-m", "pytest", "-q", "-x", *arguments],
+            cwd=tree,
+            env={**os.environ, "PYTHONPATH": str(tree)},
             capture_output=True,
             check=False,
             preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, (most, most)),
         )
         return run.returncode != 0
     finally:
-        mutant.path.write_text(mutant.before)
+        path.write_text(mutant.before)
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -12,7 +12,7 @@ from rmqlb.engine.diagnose.diagnose import ONE_SAMPLE, findings_of, suspicions
 from rmqlb.engine.group import Group, assumption, known
 from rmqlb.errors import DataError, RmqlbError
 from rmqlb.model.diagnosis import CODES, GroupFinding, group_finding
-from rmqlb.model.group import BROADCASTING, retry_topic
+from rmqlb.model.group import BROADCASTING, ConsumerGroup, retry_topic
 from rmqlb.model.message_queue import sort_client_ids
 from rmqlb.model.result import INFO, SEVERITIES, Finding, named
 from rmqlb.model.snapshot import ClusterSnapshot, Unread, suggestion
@@ -53,7 +53,7 @@ def planning_findings(group: Group, *, pop: bool = True) -> tuple[Finding, ...]:
         hidden = [*_hidden(group)]  # with evidence, instead of the rule's finding
         left_out = (*_OF_CONSUMPTION, *(each.code for each in hidden))
         found = [each.brief for each in group_findings(reported, ()) if each.code not in left_out]
-        found += [*hidden, *_not_subscribed(group)]
+        found += [*hidden, *_not_subscribed(group, group.seen)]
         found += group.strategy.findings if group.given.strategy is not None else ()
         if not pop and group.popped_routes:
             names = ", ".join(route.topic for route in group.popped_routes)
@@ -141,13 +141,10 @@ def _of_given(group: Group) -> Iterator[Finding]:
         yield Finding("placeholder-ids", text, severity=INFO)
     if group.seen is not None:
         yield from _hidden(group)
-        yield from _not_subscribed(group)
+        yield from _not_subscribed(group, group.seen)
 
 
-def _not_subscribed(group: Group) -> Iterator[Finding]:
-    seen, asked = group.seen, [*group.given.topics]
-    if seen is None:
-        return
+def _not_subscribed(group: Group, seen: ConsumerGroup) -> Iterator[Finding]:
     if group.given.retry and group.name is not None and retry_topic(group.name) not in group.topics:
         topic = retry_topic(group.name)
         if not seen.subscribes_to(topic):
@@ -157,6 +154,6 @@ def _not_subscribed(group: Group) -> Iterator[Finding]:
         else:
             text = f"--include-retry: the route of {topic} is not in {group.snapshot.endpoint}"
             yield Finding("no-route", text, group.name)
-    for topic in asked:
+    for topic in group.given.topics:
         if (seen.views != () or seen.client_ids) and not seen.subscribes_to(topic):
             yield Finding("not-subscribed", f"{group.title} does not subscribe to topic {topic}", group.name)

@@ -466,9 +466,7 @@ def moved_keys(
 
 
 def leaving_shares(before: Sequence[MessageQueue], after: Sequence[MessageQueue]) -> dict[MessageQueue, float]:
-    """The share of each queue's evenly distributed hashes that leave the queue, by hash % n."""
-    if not after:
-        return dict.fromkeys(before, 1.0)
+    """The share of each queue's evenly distributed hashes that leave the queue, by hash % n; `after` has a queue."""
     rounds = lcm(len(before), len(after)) // max(len(before), 1)
     return {
         queue: sum(after[(place + turn * len(before)) % len(after)] != queue for turn in range(rounds)) / rounds

@@ -11,7 +11,7 @@ record proves no rule: it shows which answers a change alters. `--update-golden`
 import json
 import re
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -77,18 +77,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def not_so(line: Line, folder: Path) -> list[str]:
-    shown = cache(lambda *more: line.run(folder, *more))
-    usual = () if any(fact.startswith("code ") for fact in line.expected) else ("code 0",)
-    return [fact for fact in (*line.expected, *usual) if not is_so(fact, shown)]
-
-
-@pytest.mark.parametrize("command", sorted({line.command for line in LINES}))
-def test_answers_have_their_facts(command: str, folder: Path) -> None:
-    lines = [line for line in LINES if line.command == command]
-    assert {line.text: wrong for line in lines if (wrong := not_so(line, folder))} == {}
-
-
 MOST_LINES = 4
 
 
@@ -97,19 +85,31 @@ def shortened(block: str) -> str:
     return "\n".join([*first, f"… {len(rest)} more {crc32(repr(rest).encode()):08x}"] if len(rest) > 1 else [block])
 
 
-def record_of(line: Line, folder: Path) -> str:
+def not_so(line: Line, shown: Callable[..., Ran]) -> list[str]:
+    usual = () if any(fact.startswith("code ") for fact in line.expected) else ("code 0",)
+    return [fact for fact in (*line.expected, *usual) if not is_so(fact, shown)]
+
+
+def record_of(line: Line, folder: Path, shown: Callable[..., Ran]) -> str:
     """All that it prints; last the checksum of what a script gets."""
 
-    def printed(fmt: str) -> str:
-        ran = line.run(folder, "-o", fmt, "--all")
+    def printed(*more: str) -> str:
+        ran = shown("-o", *more)
         text = f"{ran.stdout}\n{ran.stderr}= {ran.code}".replace(str(folder), "{}").replace(f"{ROOT}/", "")
         return re.sub(r"([ -])\1\1+", r"\1\1", text)  # the folder's length decides how wide a column is
 
-    texts = [f"$ {line.text}".replace(f"{ROOT}/", ""), *re.split(r"\n\n+", printed("markdown"))]
+    texts = [f"$ {line.text}".replace(f"{ROOT}/", ""), *re.split(r"\n\n+", printed("markdown", "--all"))]
     return "\n".join([*map(shortened, texts), f"json {crc32(printed('json').encode()):08x}\n"])
 
 
 @pytest.mark.parametrize("command", sorted({line.command for line in LINES}))
-def test_answers_are_as_recorded(command: str, folder: Path, request: pytest.FixtureRequest) -> None:
-    records = {line.text: record_of(line, folder) for line in LINES if line.command == command}
+def test_answers_have_their_facts_and_are_as_recorded(
+    command: str, folder: Path, request: pytest.FixtureRequest
+) -> None:
+    wrong, records = {}, {}
+    for line in LINES:
+        if line.command == command:
+            shown = cache(partial(line.run, folder))
+            wrong[line.text], records[line.text] = not_so(line, shown), record_of(line, folder, shown)
+    assert {text: facts for text, facts in wrong.items() if facts} == {}
     must_be_recorded("\n".join(records.values()), ROOT / "tests" / "data" / "answers" / f"{command}.txt", request)

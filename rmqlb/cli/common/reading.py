@@ -141,7 +141,8 @@ def ask(verb: Callable[..., Shown], reader: Reader, options: Options, **more: An
 
 def earlier_files(files: Sequence[str], reader: Reader) -> tuple[Earlier, ...]:
     """The snapshots that `--earlier` names (raises UsageError)."""
-    return tuple(Earlier(reader.of_file(file), file) for file in dict.fromkeys(files) if earlier(file))
+    named = {file: "stdin" if file == "-" else file for file in files}
+    return tuple(Earlier(reader.of_file(file), name) for file, name in named.items() if earlier(file))
 
 
 def keys_in(path: str, max_size: str) -> list[str]:

@@ -6,7 +6,7 @@ Errors are `UsageError`s: a broken policy must not look like incomplete data.
 import re
 from collections.abc import Collection, Mapping
 from datetime import date
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from importlib.resources import files
 from typing import TypeVar
 
@@ -119,10 +119,7 @@ class _PolicyReader(StrictReader):
 
     def _share(self, value: object, path: Path) -> float:
         number = value.removesuffix("%").strip() if isinstance(value, str) and value.endswith("%") else ""
-        try:
-            share = Decimal(number if number.replace(".", "", 1).isdecimal() else "NaN") / 100
-        except InvalidOperation:
-            share = Decimal(2)
+        share = Decimal(number if number.replace(".", "", 1).isdecimal() else "NaN") / 100
         if share.is_nan() or not 0 <= share <= 1:
             self.refuse(path, f"{shown(value)} is not a percentage", "write 0% to 100%, as in 50%")
         return float(share)
