@@ -221,7 +221,7 @@ def _open(answer: Answer) -> object:
 # unpacked, counted on receipt, and unpacked here if need be.
 
 _TRY_AGAIN = frozenset({429, 502, 503, 504})
-_NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # trusts nobody: the system's CAs take longer to read than an answer
+_NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # without CAs: reading the system's takes longer than a request
 
 
 @dataclass(frozen=True, slots=True)
