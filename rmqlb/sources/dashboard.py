@@ -240,9 +240,9 @@ class HttpClient:
         self._pace = access.pace or Pace()
         self._deadline = access.deadline or NO_DEADLINE
         self._base = base_url.rstrip("/")
-        encrypted = access.ca_file is not None or self._base.lower().startswith("https:")
+        reads_cas = access.ca_file is not None or self._base.lower().startswith("https:")
         self._client = httpx.Client(
-            transport=_BoundedTransport(tls_context(access.ca_file) if encrypted else _NO_TLS),
+            transport=_BoundedTransport(tls_context(access.ca_file) if reads_cas else _NO_TLS),
             timeout=access.timeout,
             trust_env=False,
             headers={"Accept": "application/json", "Accept-Encoding": "identity", "User-Agent": "rmqlb"},
