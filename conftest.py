@@ -6,6 +6,7 @@ even imported unless `-m` asks for that tier, as what it imports may not be inst
 
 from __future__ import annotations
 
+import gc
 import os
 import re
 import signal
@@ -80,6 +81,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Doctests of the pipeline cannot bear a mark themselves."""
+    gc.freeze()  # what lives to the end is not searched for garbage
     for item in items:
         if item.path.is_relative_to(ON_SPARK):
             item.add_marker(pytest.mark.spark)

@@ -25,7 +25,7 @@ from rmqlb.model.route import TopicRouteData
 from rmqlb.model.snapshot import close_names, suggestion
 
 _SHOWN = 60
-_LARGEST = sys.float_info.max
+_PLAIN = (NoneType, str, int, bool)  # of which every value is right
 _Item = TypeVar("_Item")
 _WORDS: Mapping[Any, str] = {
     str: "text", int: "a whole number", float: "a number", bool: "True or False", re.Pattern: "a pattern",
@@ -87,7 +87,7 @@ def _parts(hint: Any) -> tuple[Any, tuple[Any, ...]]:
     origin, args = get_origin(hint), get_args(hint)
     if isinstance(hint, type) and issubclass(hint, Struct):
         hints = get_type_hints(hint, include_extras=True)
-        return Struct, tuple((name, hints[name]) for name in hint.__struct_fields__)
+        return Struct, tuple((name, f".{name}", hints[name]) for name in hint.__struct_fields__)
     if isinstance(origin, type) and args and origin is not re.Pattern:
         for kind in (Mapping, AbstractSet, Iterable):
             if issubclass(origin, kind):
@@ -102,7 +102,7 @@ def _wrong(value: Any, hint: Any, path: str) -> _Wrong | None:
         bounds = (_out_of_bounds(value, meta) for meta in parts[1:] if isinstance(meta, Meta))
         return _wrong(value, parts[0], path) or next(((path, value, bound, None) for bound in bounds if bound), None)
     if kind is Union:
-        return _wrong_in_union(value, parts, path)
+        return None if type(value) in _PLAIN and type(value) in parts else _wrong_in_union(value, parts, path)
     if kind is Literal:
         close = close_names(value[:_SHOWN], parts) if isinstance(value, str) else None
         is_one = isinstance(value, str) and value in parts
@@ -121,7 +121,7 @@ def _wrong(value: Any, hint: Any, path: str) -> _Wrong | None:
 def _parts_of(value: Any, kind: Any, hint: Any, parts: tuple[Any, ...]) -> str | Iterable[tuple[str, Any, Any]]:
     """The step to each part of the value, the part, and its annotation; or the kind of value that is needed."""
     if kind is Struct:
-        fields = ((f".{name}", getattr(value, name), inner) for name, inner in parts)
+        fields = ((step, getattr(value, name), inner) for name, step, inner in parts)
         return fields if isinstance(value, hint) else str(hint.__name__)
     if kind is Mapping:
         if not isinstance(value, Mapping):
@@ -147,7 +147,7 @@ def _fits(value: Any, kind: Any) -> bool:
     if isinstance(value, bool):
         return kind is bool
     if kind is float:
-        return isinstance(value, int | float) and -_LARGEST <= value <= _LARGEST
+        return isinstance(value, int | float) and abs(value) <= sys.float_info.max
     return isinstance(value, (int, kind) if _is_fraction(kind) else kind)
 
 

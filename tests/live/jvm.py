@@ -168,9 +168,6 @@ def _is_free(port: int) -> bool:
     return True
 
 
-_CHUNK = 1 << 16
-
-
 class Relay:
     """Passes bytes between client and server until it is cut; then nobody gets through or connects any more.
 
@@ -185,8 +182,7 @@ class Relay:
         self._listener = socket.create_server((LOOPBACK, free_port()))
         self._lock = threading.Lock()
         self._sockets: set[socket.socket] = set()
-        self._is_cut = False
-        self._is_silent = False
+        self._is_cut = self._is_silent = False
         self.address = f"{LOOPBACK}:{self._listener.getsockname()[1]}"
         threading.Thread(target=self._accept, daemon=True).start()
 
@@ -208,7 +204,11 @@ class Relay:
         with suppress(OSError):
             while True:
                 client, _ = self._listener.accept()
-                server = socket.create_connection(self._to)
+                try:
+                    server = socket.create_connection(self._to)
+                except OSError:  # the broker is gone
+                    client.close()
+                    continue
                 with self._lock:
                     self._sockets |= {client, server}
                     is_cut = self._is_cut
@@ -221,7 +221,7 @@ class Relay:
 
     def _hand_on(self, source: socket.socket, target: socket.socket, saying: Mapping[bytes, bytes]) -> None:
         with suppress(OSError):
-            while data := source.recv(_CHUNK):
+            while data := source.recv(65_536):
                 if self._is_silent:
                     continue
                 for said, told in saying.items():

@@ -292,7 +292,7 @@ def test_lag_of_pop_and_grpc_groups_whose_processes_are_stopped(planted: Lab) ->
 def test_a_process_that_stands_still_is_named_while_brokers_list_it(planted: Lab) -> None:
     assert grave(planted.diagnose([FROZEN.group])[FROZEN.group]) == []
     with frozen(planted.own[FROZEN.group].process):
-        planted.until_named([FROZEN])
+        planted.until_named([FROZEN], more=("--source-timeout", "3s"))
     assert wrong(planted, FROZEN) == []
 
 
