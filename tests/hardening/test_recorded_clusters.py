@@ -1,8 +1,8 @@
 """Commands answer for random clusters, and to the lines of `scenarios.txt`, as `tests/data/random_clusters/` records.
 
 A record proves no rule: it shows which answers a change alters. Each is a command line, its exit code, checksums of its
-JSON and of its text (half of them all tables as Markdown, half what a terminal shows, with colours; of live sources none),
-and how the answer begins; cluster N is `make_cluster(Random("recorded N"))` of the fuzzer. `--update-golden` writes them.
+result as JSON and of its text (all tables as Markdown, or what a terminal shows, with colours; of a live source JSON alone),
+and its first line; cluster N is `make_cluster(Random("recorded N"))` of the fuzzer. `--update-golden` writes them.
 """
 
 import json
@@ -13,11 +13,15 @@ from collections.abc import Iterable, Iterator
 from itertools import count
 from pathlib import Path
 from random import Random
+from typing import Any
+from unittest.mock import patch
 from zlib import crc32
 
 import pytest
 
 from fuzz.command_lines.clusters import earlier, make_cluster
+from rmqlb.cli.common.terminal import Terminal
+from rmqlb.views.formats.machine import as_json, envelope
 from tests.cli.recorded_lines import EXAMPLES, LIVE, run_live
 from tests.support.mismatches import DATA, assert_summaries_recorded
 from tests.support.pages import ROOT
@@ -69,13 +73,21 @@ def scenario(line: str) -> str:
 
 
 def summary(name: str, words: Iterable[str], stdin: bytes | None = None) -> str:
-    text = ("-o", "table", "--color", "always") if crc32(name.encode()) & 1 else ("-o", "markdown", "--all")
-    forms = [()] if " -o " in name else [("-o", "json", "--all"), text][: 1 if LIVE.search(name) else 2]
-    ran = [run_live([*words, *form], stdin) for form in forms]
-    printed = [f"{each.stdout}{each.stderr}" for each in ran]
+    documents, show = list[str](), Terminal.show
+
+    def show_with_json(self: Any, report: Any, snapshot: Any, findings: Any) -> None:
+        findings = tuple(findings)
+        documents.append(as_json(envelope(report, self._command, snapshot, findings)))
+        show(self, report, snapshot, findings)
+
+    as_text = ("-o", "table", "--color", "always") if crc32(name.encode()) & 1 else ("-o", "markdown", "--all")
+    form = () if " -o " in name else ("-o", "json", "--all") if LIVE.search(name) else as_text
+    with patch.object(Terminal, "show", show_with_json):
+        ran = run_live([*words, *form], stdin)
+    printed = [*documents * (form == as_text), f"{ran.stdout}{ran.stderr}"]
     sums = [f"{crc32(text.encode()):08x}" for text in printed]
     without_colour = re.sub(r"\x1b\[[0-9;]*m", "", printed[-1])
-    return f"{name}: {ran[0].code} {' '.join(sums)} {without_colour.splitlines()[0][:80]}"
+    return f"{name}: {ran.code} {' '.join(sums)} {without_colour.splitlines()[0][:80]}"
 
 
 @pytest.mark.parametrize("part", range(PARTS))
