@@ -81,10 +81,14 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Doctests of the pipeline cannot bear a mark themselves."""
-    gc.freeze()  # what lives to the end is not searched for garbage
     for item in items:
         if item.path.is_relative_to(ON_SPARK):
             item.add_marker(pytest.mark.spark)
+
+
+def pytest_collection_finish() -> None:
+    """Have nothing that lives to the end searched for garbage."""
+    gc.freeze()
 
 
 @pytest.hookimpl(wrapper=True)

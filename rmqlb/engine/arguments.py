@@ -111,7 +111,7 @@ def _wrong(value: Any, hint: Any, path: str) -> _Wrong | None:
     if isinstance(found, str):
         return path, value, found, None
     for step, part, inner in found:
-        if type(part) is inner and (inner is str or inner is int):
+        if type(part) is inner and inner in _PLAIN:
             continue
         if (wrong := _wrong(part, inner, path + step)) is not None:
             return wrong

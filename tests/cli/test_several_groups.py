@@ -17,7 +17,8 @@ SOURCE = ("-s", EXAMPLE)
 FAULTS = ("-s", str(ROOT / "examples" / "four-groups.yaml"))
 PLAN, SHOW = ("plan-rebalance", "--add", "1"), ("show-owners", "--strategy", "AVG")
 SIMULATE = ("simulate-rebalance", "--event", "leave #0@10s")
-GROUPS, BOTH = ("order-svc", "bill-svc"), ("-g", "order-svc", "-g", "bill-svc")
+GROUPS = ("order-svc", "bill-svc")
+BOTH = ("-g", "order-svc", "-g", "bill-svc")
 CONSUMERS, SIZE = ("show-consumers",), ("size-group",)
 every_command = every_case("command", [PLAN, SHOW, SIMULATE, CONSUMERS, SIZE], ids=lambda command: command[0])
 
@@ -41,6 +42,17 @@ def test_a_pattern_is_the_groups_that_it_matches_in_the_order_of_their_names(com
         assert envelope_of(*command, *FAULTS, *given) == named
     one = envelope_of(*command, *FAULTS, "-g", "cal*")
     assert (one["schema"].endswith("-of-groups"), one["data"]["summary"]["groups"]) == (True, 1)
+
+
+def test_the_worst_group_is_first_on_a_screen() -> None:
+    line = ("show-owners", *FAULTS, "-g", "*", "--strategy", "AVG")
+    lines = run(*line, "-o", "table").stdout
+    assert lines.startswith("4 groups: 6 of 32 queues are unassigned; 2 of 32 queues have duplicate owners;")
+    rows = [row.split()[:2] for row in lines.split("\ngroups")[1].splitlines()[3:7]]
+    assert rows == [["✗", "dup-svc"], ["✗", "mix-svc"], ["✓", "calm-svc"], ["✓", "slow-svc"]]
+    data = envelope_of(*line)["data"]
+    assert [group["group"] for group in data["groups"]] == ["calm-svc", "dup-svc", "mix-svc", "slow-svc"]
+    assert data["summary"]["observedUnassigned"] == 6
 
 
 @every_case("command", [PLAN, SHOW, CONSUMERS, SIZE])

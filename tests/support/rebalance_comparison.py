@@ -135,7 +135,8 @@ class Comparison(NamedTuple):
         """The last change of queues → what is unlikely of these."""
         found: dict[str, list[str]] = {}
         for queue in self.changing:
-            lines = found.setdefault(" ".join(change.text for change in self.measured[queue].changes[-1:]), [])
+            changes = self.measured[queue].changes
+            lines = found.setdefault(changes[-1].text if changes else "", [])
             lines += [line for figure in FIGURES for line in self._beside(queue, figure, self.foretold, 5)]
         return found
 
