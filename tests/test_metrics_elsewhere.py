@@ -7,8 +7,9 @@ from itertools import combinations
 from typing import Any
 
 from rmqlb.views.metrics import METRICS
+from tests.cli.run import ROOT
 from tests.support.mismatches import every_case
-from tests.support.pages import DOCS, ROOT, blocks
+from tests.support.pages import DOCS, blocks
 
 PAGE = DOCS / "how-to" / "prometheus.md"
 BY_NAME = {metric.full_name: metric for metric in METRICS}

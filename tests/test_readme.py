@@ -19,8 +19,9 @@ from rmqlb.model.group_scenario import TIMER_NAMES
 from rmqlb.model.snapshot import Wanted
 from rmqlb.sources.dump import DumpSource
 from rmqlb.views.report import FORMATS
+from tests.cli.run import ROOT
 from tests.support.mismatches import every_case
-from tests.support.pages import DOCS, PAGES, ROOT, Terminal, as_typed, blocks, commands, languages, name_of
+from tests.support.pages import DOCS, PAGES, Terminal, as_typed, blocks, commands, languages, name_of
 from tests.test_golden import GOLDEN
 from tools.manual.tree import command_tree
 from tools.screens import FOLDER, SCREENS

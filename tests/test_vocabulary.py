@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from rmqlb.cli.results import RESULTS
 from rmqlb.views.json_schema import json_schema
+from tests.cli.run import ROOT
 from tests.support.mismatches import every_case
-from tests.support.pages import ROOT
 
 NOT_WORDS = dict(
     line.split(" => ")

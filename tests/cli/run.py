@@ -1,23 +1,26 @@
 import json
 import os
 import re
-import shlex
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
+from unittest.mock import patch
 
 import pytest
 from typer.testing import CliRunner
 
+from rmqlb.cli.common.terminal import Terminal
 from rmqlb.cli.main import app
+from rmqlb.views.formats.machine import as_json, envelope
 from tools.manual.tree import CommandPage
 
 ROOT = Path(__file__).parent.parent.parent
 EXAMPLE = str(ROOT / "examples" / "cluster.json")
 RECORDING = str(ROOT / "examples" / "recording.json")
 SKEWED = str(ROOT / "examples" / "topicRoute-Skewed.txt")
+_Answer = TypeVar("_Answer")
 
 
 class Ran(NamedTuple):
@@ -31,6 +34,19 @@ def run(*args: str, stdin: str | bytes | None = None, env: Mapping[str, str] | N
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
     return Ran(result.stdout, result.stderr, result.exit_code)
+
+
+def with_documents(do: Callable[[], _Answer]) -> tuple[_Answer, list[str]]:
+    """What a command prints, and its results as JSON would have them."""
+    documents, show = list[str](), Terminal.show
+
+    def show_with_json(self: Any, report: Any, snapshot: Any, findings: Any) -> None:
+        findings = tuple(findings)
+        documents.append(as_json(envelope(report, self._command, snapshot, findings)))
+        show(self, report, snapshot, findings)
+
+    with patch.object(Terminal, "show", show_with_json):
+        return do(), documents
 
 
 def envelope_of(*args: str, stdin: str | None = None, code: int = 0) -> Any:
@@ -86,27 +102,6 @@ def start(*args: str | bytes, stdin: bytes = b"", env: Mapping[str, str] | None 
         command(*args), input=stdin, capture_output=True, cwd=ROOT, env=environment(env), timeout=60, check=False
     )
     return Ran(done.stdout.decode(), done.stderr.decode(), done.returncode)
-
-
-_OF_A_SHELL = ("|", ">", "<", "&&", ";")
-
-
-def run_example(example: str, folder: Path) -> Ran:
-    """Run an example of the help in the current directory, by a shell when it needs one."""
-    words = shlex.split(example)
-    if not any(word in _OF_A_SHELL for word in words):
-        assert words[0] == "rmqlb", example
-        return run(*words[1:])
-    program = folder / "bin" / "rmqlb"
-    if not program.exists():
-        program.parent.mkdir(parents=True)
-        program.write_text(f'#!/bin/sh\nPYTHONPATH="{ROOT}" exec "{sys.executable}" -m rmqlb "$@"\n')
-        program.chmod(0o755)
-    env = environment({"PATH": f"{program.parent}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT)})
-    done = subprocess.run(
-        ["bash", "-o", "pipefail", "-c", example], capture_output=True, text=True, env=env, check=False
-    )
-    return Ran(done.stdout, done.stderr, done.returncode)
 
 
 def may_end_with(example: str, command: CommandPage) -> set[int]:

@@ -15,17 +15,16 @@ from rmqlb.cli.results import ALIASES, COMMANDS, PANELS, RESULTS, SECTIONS
 from rmqlb.engine.allocate.rules import NAMES
 from rmqlb.views.report import FORMATS
 from tests.support.mismatches import every_case
-from tests.support.replay_remoting import cluster
+from tests.support.pages import LIVE, Terminal
 from tests.test_golden import BASIC
 from tools.manual.tree import CommandPage, command_tree
 
-from .run import ROOT, environment, error_of, instead, may_end_with, run, run_example, start
+from .run import ROOT, environment, error_of, instead, may_end_with, run, start
 
 TREE = command_tree()
 ALL = list(TREE.all())
 BEFORE = {"config": ("context",)}
 """Group of commands → the groups whose examples run before its own."""
-LIVE = "rocketmq://127.0.0.1:9876"
 
 
 def flat(text: str) -> str:
@@ -99,11 +98,8 @@ FAMILIES = [command.name for command in TREE.commands if command.name != "pipeli
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_every_example_runs(family: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "examples").symlink_to(ROOT / "examples")
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "home" / ".config"))
+def test_every_example_runs(family: str, tmp_path: Path) -> None:
+    terminal = Terminal(tmp_path)
     for name in (*BEFORE.get(family, ()), family):
         command = next(command for command in TREE.commands if command.name == name)
         single = [each for each in command.all() if not each.commands]
@@ -111,15 +107,15 @@ def test_every_example_runs(family: str, tmp_path: Path, monkeypatch: pytest.Mon
             for example in each.help.examples:
                 # One has no end, one needs contexts: tests/cli/test_fetch_routes.py.
                 if family != "fetch-routes" or not {"--every", "--all-contexts"} & {*shlex.split(example)}:
-                    must_run(each, example, tmp_path)
+                    must_run(each, example, terminal)
 
 
 SAID = {"warning", "info", "condition met", "failed"}
 
 
-def must_run(command: CommandPage, example: str, folder: Path) -> None:
+def must_run(command: CommandPage, example: str, terminal: Terminal) -> None:
     if LIVE not in example:
-        ran = run_example(example, folder)
+        ran = terminal.run(example)
         assert ran.code in may_end_with(example, command), (example, ran.stderr)
         assert ran.stdout, example
         said = Counter(line.partition(":")[0] for line in ran.stderr.splitlines())
@@ -128,9 +124,7 @@ def must_run(command: CommandPage, example: str, folder: Path) -> None:
         return
     if example.startswith("rmqlb record "):  # the live group never changes
         example = re.sub(r" --for \w+", "", example) + " --for 1s"
-    with cluster() as (a, b):
-        at = f"rocketmq://{a.address} --map-address '{a.mapped}' --map-address '{b.mapped}'"
-        ran = run_example(example.replace(LIVE, at), folder)
+    ran = terminal.run(example)
     # The replayed brokers know a part only.
     assert ran.code == 0 or (ran.code == ExitCode.DATA and "incomplete" in ran.stderr), (example, ran.stderr)
 

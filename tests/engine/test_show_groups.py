@@ -26,11 +26,11 @@ from rmqlb.model.groups import STATUSES, ConsumerProcess, Consumers, GroupLine, 
 from rmqlb.model.result import Severity
 from rmqlb.model.snapshot import ClusterSnapshot, Unread
 from rmqlb.views.show_groups import consumers_report, groups_report, headline
+from tests.cli.run import ROOT
 from tests.engine.check.clusters import cluster, members
 from tests.support.builders import HERE
 from tests.support.mismatches import assert_recorded, every_case, refusal
 from tests.support.odd_groups import ODD
-from tests.support.pages import ROOT
 from tests.views.shown import on_a_terminal
 
 UNREAD = (Unread("members", "g", "timed out", "b"), Unread("member", "g", "late", "x"))

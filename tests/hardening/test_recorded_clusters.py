@@ -12,18 +12,15 @@ from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
-from unittest.mock import patch
 from zlib import crc32
 
 import pytest
 
 from fuzz.command_lines.lines import make_case
 from fuzz.command_lines.running import Runs
-from rmqlb.cli.common.terminal import Terminal
-from rmqlb.views.formats.machine import as_json, envelope
 from tests.cli.recorded_lines import EXAMPLES, LIVE, run_live
+from tests.cli.run import ROOT, with_documents
 from tests.support.mismatches import DATA, assert_summaries_recorded
-from tests.support.pages import ROOT
 
 PARTS = 8
 SCENARIOS = (DATA / "scenarios.txt").read_text(encoding="utf-8").splitlines()
@@ -51,15 +48,7 @@ def scenario(line: str) -> str:
 
 
 def summary(name: str, run: Callable[[], Any], with_json: bool) -> str:
-    documents, show = list[str](), Terminal.show
-
-    def show_with_json(self: Any, report: Any, snapshot: Any, findings: Any) -> None:
-        findings = tuple(findings)
-        documents.append(as_json(envelope(report, self._command, snapshot, findings)))
-        show(self, report, snapshot, findings)
-
-    with patch.object(Terminal, "show", show_with_json):
-        ran = run()
+    ran, documents = with_documents(run)
     printed = [*documents * with_json, f"{ran.stdout}{ran.stderr}"]
     sums = [f"{crc32(text.encode()):08x}" for text in printed]
     first = re.sub(r"\x1b\[[0-9;]*m", "", printed[-1]).partition("\n")[0]

@@ -64,7 +64,7 @@ def test_each_step_of_a_cluster_fails_alone() -> None:
         assert steps(text, mapped) == [
             *LISTED, *BROKER, *works("broker", "permissions"), ("clock", "fails", "clock-off"),
         ]  # fmt: skip
-        with_clock(b, 0)
+        with_clock(b, -2.4)
         a.answers[RUNTIME, ""] = success(b'{"table":{}}')
         assert steps(text, mapped) == [*LISTED, *works("broker", "permissions"), *left("clock"), *BROKER]
         b.faults[RequestCode.GET_CONSUME_STATS] = refusing(1, "org.apache.rocketmq.acl.common.AclException: no right")

@@ -2,14 +2,17 @@
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import chdir
 from pathlib import Path
+from unittest.mock import patch
 
+from tests.cli.run import ROOT, Ran, environment, run
 from tests.support.replay_remoting import cluster
 
-ROOT = Path(__file__).parent.parent.parent
 DOCS = ROOT / "docs"
 PAGES = (ROOT / "README.md", *sorted(DOCS.rglob("*.md")))
 LIVE = "rocketmq://127.0.0.1:9876"
@@ -44,11 +47,11 @@ def commands(page: Path) -> Iterator[str]:
 
 
 class Terminal:
-    """A folder with the examples and rmqlb, in which the commands of a page are typed one after the other."""
+    """A folder with the examples, in which the commands of a page are typed one after the other."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._code = 0
+        self._code: int | None = 0
         (folder / "examples").symlink_to(ROOT / "examples")
         program = folder / "bin" / "rmqlb"
         program.parent.mkdir()
@@ -56,30 +59,32 @@ class Terminal:
         program.chmod(0o755)
         home = {"HOME": str(folder / "home"), "XDG_CONFIG_HOME": str(folder / "home" / ".config")}
         path = f"{program.parent}:{os.environ['PATH']}"
-        self._environment = {**os.environ, **home, "PATH": path, "PYTHONPATH": str(ROOT)}
+        self._environment = environment({**home, "PATH": path, "PYTHONPATH": str(ROOT)})
+
+    def run(self, command: str) -> Ran:
+        """Run it, in this process unless it takes a shell; a live cluster answers as a real one did."""
+        if LIVE in command:
+            with cluster() as (a, b):
+                at = f"rocketmq://{a.address} --map-address '{a.mapped}' --map-address '{b.mapped}'"
+                ran = self.run(command.replace(LIVE, at))
+            stdout, stderr = (text.replace(f"rocketmq://{a.address}", LIVE) for text in ran[:2])
+            return Ran(stdout, stderr, ran.code)
+        if command.startswith("rmqlb ") and not re.search("[|<>&;$]", command):
+            with chdir(self._folder), patch.dict(os.environ, self._environment, clear=True):
+                ran = run(*shlex.split(command.replace("\\\n", ""))[1:])
+        else:
+            line = ["bash", "-o", "pipefail", "-c", f"(exit {self._code}); {command}"]
+            done = subprocess.run(
+                line, capture_output=True, text=True, cwd=self._folder, env=self._environment, check=False
+            )
+            ran = Ran(done.stdout, done.stderr, done.returncode)
+        self._code = ran.code
+        return ran
 
     def typed(self, command: str) -> str:
         if command.startswith("rmqlb pipeline run "):
             return recorded(command)
-        if LIVE in command:
-            with cluster() as (a, b):
-                at = f"rocketmq://{a.address} --map-address '{a.mapped}' --map-address '{b.mapped}'"
-                return self._run(command.replace(LIVE, at)).replace(f"rocketmq://{a.address}", LIVE)
-        return self._run(command)
-
-    def _run(self, command: str) -> str:
-        done = subprocess.run(
-            ["bash", "-c", f"(exit {self._code}); {command}"],
-            stdout=subprocess.PIPE,
-            # In a pipe it is chance which of the programs is quicker.
-            stderr=subprocess.PIPE if "|" in command else subprocess.STDOUT,
-            text=True,
-            cwd=self._folder,
-            env=self._environment,
-            check=False,
-        )
-        self._code = done.returncode
-        printed = (done.stdout + (done.stderr or "")).replace(f"{self._folder}/", "")
+        printed = "".join(self.run(command)[:2]).replace(f"{self._folder}/", "")
         return "".join(f"{line.rstrip()}\n" for line in printed.splitlines())
 
 
