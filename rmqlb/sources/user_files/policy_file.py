@@ -119,7 +119,7 @@ class _PolicyReader(StrictReader):
 
     def _share(self, value: object, path: Path) -> float:
         number = value.removesuffix("%").strip() if isinstance(value, str) and value.endswith("%") else ""
-        share = Decimal(number if number.replace(".", "", 1).isdecimal() else "NaN") / 100
+        share = Decimal(number if re.fullmatch(r"\d{1,99}(\.\d*)?|\.\d+", number) else "NaN") / 100
         if share.is_nan() or not 0 <= share <= 1:
             self.refuse(path, f"{shown(value)} is not a percentage", "write 0% to 100%, as in 50%")
         return float(share)
