@@ -6,7 +6,6 @@ even imported unless `-m` asks for that tier, as what it imports may not be inst
 
 from __future__ import annotations
 
-import gc
 import os
 import re
 import signal
@@ -84,11 +83,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path.is_relative_to(ON_SPARK):
             item.add_marker(pytest.mark.spark)
-
-
-def pytest_collection_finish() -> None:
-    """Have nothing that lives to the end searched for garbage."""
-    gc.freeze()
 
 
 @pytest.hookimpl(wrapper=True)
