@@ -153,11 +153,11 @@ def planted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
         for topic, number in PER_SECOND.items():
             it.crew.produce(topic, number)
         it.crew.fill(HOT, 100)
+        for group, plant in HEALTHY.items():  # first, as until a retry comes each message of retry-svc has failed
+            plant(it, group)
         begun = (*SLOW_FAULTS, *TWO_FAULTS, *CONSUMPTION)
         for fault in (*begun, FROZEN, KILLED, SILENT, POP):
             fault.plant(it, fault.group)
-        for group, plant in HEALTHY.items():
-            plant(it, group)
         with always_rebalancing(cluster):
             it.until_named(begun, *HEALTHY, MOVING)
         yield it
