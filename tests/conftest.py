@@ -1,7 +1,9 @@
 """What every test gets: no settings of the developer's own, and one switch to rewrite golden files."""
 
 import os
+from datetime import datetime
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from hypothesis import settings
@@ -39,3 +41,9 @@ def no_settings(monkeypatch: pytest.MonkeyPatch, empty_home: Path) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", caches)  # what others make once is not made anew
     monkeypatch.setenv("HOME", str(empty_home))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(empty_home / ".config"))
+
+
+@pytest.fixture
+def on_a_known_day(monkeypatch: pytest.MonkeyPatch) -> None:
+    for verb in ("check", "sweep_failures"):
+        monkeypatch.setattr(f"rmqlb.verbs.{verb}.datetime", Mock(now=lambda: datetime(2026, 11, 21)))  # noqa: DTZ001

@@ -5,7 +5,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 from unittest.mock import patch
 
 import pytest
@@ -20,7 +20,6 @@ ROOT = Path(__file__).parent.parent.parent
 EXAMPLE = str(ROOT / "examples" / "cluster.json")
 RECORDING = str(ROOT / "examples" / "recording.json")
 SKEWED = str(ROOT / "examples" / "topicRoute-Skewed.txt")
-_Answer = TypeVar("_Answer")
 
 
 class Ran(NamedTuple):
@@ -36,7 +35,7 @@ def run(*args: str, stdin: str | bytes | None = None, env: Mapping[str, str] | N
     return Ran(result.stdout, result.stderr, result.exit_code)
 
 
-def with_documents(do: Callable[[], _Answer]) -> tuple[_Answer, list[str]]:
+def with_documents(do: Callable[[], Any]) -> tuple[Any, list[str]]:
     """What a command prints, and its results as JSON would have them."""
     documents, show = list[str](), Terminal.show
 

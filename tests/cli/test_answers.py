@@ -36,7 +36,6 @@ HOW: dict[str, Callable[[Any, Any], bool]] = {
     "contains": lambda found, value: value in found,
 }
 
-
 SPOKEN = {"shows": ("stdout", True), "hides": ("stdout", False), "says": ("stderr", True), "omits": ("stderr", False)}
 
 
@@ -118,6 +117,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.usefixtures("on_a_known_day")
 @pytest.mark.parametrize("command", sorted({line.command for line in LINES}))
 def test_answers_have_their_facts_and_are_as_recorded(
     command: str, folder: Path, request: pytest.FixtureRequest

@@ -39,11 +39,9 @@ def sized(source: Reader, since: str) -> GroupSize:
 def test_two_samples_give_the_rates_that_two_files_give() -> None:
     running = Running()
     live, file = sized(running, "100ms"), sized(reader(FILES[1]), FILES[0])
-    assert running.left == []
-    assert live == file
-    assert live.rates is not None
-    assert live.rates.over_ms is not None
-    assert live.rates.over_ms > 100_000  # the time between the two snapshots, whatever was waited for
+    assert (running.left, live) == ([], file)
+    # The time between the two snapshots, whatever was waited for.
+    assert ((live.rates and live.rates.over_ms) or 0) > 100_000
 
 
 def test_a_file_has_one_sample() -> None:
@@ -56,8 +54,7 @@ def test_a_file_has_one_sample() -> None:
 
 
 def test_a_time_is_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert (spacing("1m30s"), spacing("100ms")) == (90, 0.1)
-    assert {spacing(text) for text in ("60", "60s.json", "later.json", None)} == {None}
+    assert [spacing(text) for text in ("1m30s", "100ms", "60", "60s.json", None)] == [90, 0.1, None, None, None]
     monkeypatch.chdir(tmp_path)
     (tmp_path / "60s").touch()
     assert spacing("60s") is None

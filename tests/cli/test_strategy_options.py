@@ -18,21 +18,18 @@ def test_only_the_pinned_topic_goes_to_its_machines() -> None:
     assert not {"pin-over-all", "pin-no-consumer"} & {each["code"] for each in found["findings"]}
 
 
-FIRST = "192.0.2.2@inst0"
-RING = ("--strategy", "CONSISTENT_HASH")
-
-
 def with_go(document: Any) -> None:
     for group in document["data"]["groups"]:
         for connection in (each for view in group["views"] or () for each in view["connections"]):
-            if connection["clientId"] == FIRST:
+            if connection["clientId"] == "192.0.2.2@inst0":
                 connection |= {"language": "GO", "version": "V4_5_2"}
 
 
 @pytest.mark.parametrize("redact", [(), ("--redact",)])
 def test_a_snapshot_of_a_snapshot_keeps_client_libraries(tmp_path: Path, redact: tuple[str, ...]) -> None:
     def numbers(*more: str) -> list[list[int]]:
-        data = json.loads(run("show-owners", "-s", again, "-g", group, *RING, *more, "-o", "json").stdout)["data"]
+        named = ("-g", group, "--strategy", "CONSISTENT_HASH", *more)
+        data = envelope_of("show-owners", "-s", again, *named)["data"]
         return [[each["unassigned"], each["duplicateOwners"]] for each in data["strategies"]]
 
     again = str(tmp_path / "again.json")

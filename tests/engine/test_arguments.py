@@ -59,7 +59,7 @@ WRONG: list[tuple[str, Callable[[], object], str, str | None]] = [
     ("a rate of NaN", group(rates={rmqlb.MessageQueue("T", "a", 0): float("nan")}), "is nan: a number is needed", None),
     ("where to begin", group(consume_from="first"), "consume_from is 'first': one of CONSUME_FROM_LAST", None),
     ("nodes without end", lambda: rmqlb.allocate("CONSISTENT_HASH", queues(2), ["x"], virtual_nodes=MANY), "virtual_n", None),
-    ("CONFIG with text", lambda: rmqlb.allocate("CONFIG", queues(2), ["x"], config="abc"), "config is 'abc'", None),  # type: ignore[arg-type]
+    ("CONFIG with text", lambda: rmqlb.allocate("CONFIG", queues(2), ["x"], config="abc"), "config is 'abc': a list of MessageQueue or a mapping is", None),  # type: ignore[arg-type]
     ("queues of text", lambda: rmqlb.allocate("AVG", ["q"], ["x"]), r"queues\[0\] is 'q': MessageQueue is needed", None),  # type: ignore[list-item]
     ("ids without end", lambda: rmqlb.allocate("AVG", queues(2), map(str, count())), "more than 100000 elements", None),
     ("hosts as text", lambda: rmqlb.allocate("PIN", queues(2), ["x@1"], hosts="x"), "hosts is 'x': a list of text", None),

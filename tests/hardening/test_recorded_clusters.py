@@ -55,6 +55,7 @@ def summary(name: str, run: Callable[[], Any], with_json: bool) -> str:
     return f"{name}: {ran.code} {' '.join(sums)} {first[:80]}"
 
 
+@pytest.mark.usefixtures("on_a_known_day")
 @pytest.mark.parametrize("part", range(PARTS))
 def test_commands_answer_for_random_clusters_as_recorded(
     part: int, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest

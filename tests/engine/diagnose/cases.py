@@ -310,7 +310,7 @@ def link_cases() -> Iterator[tuple[str, Case]]:
     moved = [q for q, state in left.groups["g"].queues.items() if state.owners != then.groups["g"].queues[q].owners]
     killed = states(left, *moved, owners=frozenset())
     yield "orderly consumer z was killed", killed
-    yield "orderly consumer z was killed after the look before", before(killed, 10, earlier=then)
+    yield "orderly consumer z was killed after the look before", before(killed, 100, 10, earlier=then)
     yield "queues without an owner for longer than a lock lasts", before(killed, 100, 50)
 
 

@@ -103,6 +103,7 @@ def test_sdks_that_were_not_run_differ_from_java_as_their_source_says() -> None:
     assert [first(name, set()) for name in ("go-grpc@master", "csharp-grpc")] == [["a1", "b0"]] * 2
     # When all are isolated C# goes on as if none were.
     assert first("csharp-grpc", {"a", "b"}) == ["a1", "b0"]
+    assert len({select_by_hash(PAIR, half, sdk="nodejs-grpc") for half in "\ud800\udfff\ufffd"}) == 1
 
 
 @every_case(("call", "problem"), [
