@@ -88,7 +88,7 @@ def test_a_file_that_is_empty_or_not_there_says_nothing_and_one_that_is_no_file_
         )
 
 
-@every_case("mode", [0o644, 0o640, 0o604, 0o666, 0o620, 0o602])
+@every_case("mode", [0o644, 0o640, 0o604, 0o666, 0o620, 0o602, 0o601, 0o610])
 def test_a_file_is_the_users_alone_to_change_and_one_that_names_a_secret_to_read(tmp_path: Path, mode: int) -> None:
     path = file(tmp_path, CTX + "    secret: env:X\n", mode)
     raised = refusal(UsageError, read_user_file, path, any_value)
