@@ -64,7 +64,7 @@ def check(route: TopicRouteData, scenario: ReceiveScenario) -> list[MessageQueue
     if scenario.client == "pop" and scenario.fifo:
         raise UsageError("POP clients of 5.5.0 do not consume in order: they send every request without order")
     if rules.is_refused(scenario):
-        text = f"await duration of {milliseconds(scenario.await_us):.15g} ms: the Proxy refuses each receive, because the"
+        text = f"await duration of {scenario.await_us / 1000:.15g} ms: the Proxy refuses each receive, because the"
         why = "shortest wait there is 5 s, and the client gives up 3 s after its await duration (its request timeout)"
         hint = "use 5 s or more: a shorter duration does not make a SimpleConsumer receive sooner"
         raise UsageError(f"{text} {why}", hint=hint)
