@@ -168,9 +168,6 @@ def _is_free(port: int) -> bool:
     return True
 
 
-_CHUNK = 1 << 16
-
-
 class Relay:
     """Passes bytes between client and server until it is cut; then nobody gets through or connects any more.
 
@@ -224,7 +221,7 @@ class Relay:
 
     def _hand_on(self, source: socket.socket, target: socket.socket, saying: Mapping[bytes, bytes]) -> None:
         with suppress(OSError):
-            while data := source.recv(_CHUNK):
+            while data := source.recv(65_536):
                 if self._is_silent:
                     continue
                 for said, told in saying.items():

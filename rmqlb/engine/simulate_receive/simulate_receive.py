@@ -64,10 +64,10 @@ def check(route: TopicRouteData, scenario: ReceiveScenario) -> list[MessageQueue
     if scenario.client == "pop" and scenario.fifo:
         raise UsageError("POP clients of 5.5.0 do not consume in order: they send every request without order")
     if rules.is_refused(scenario):
-        text = f"await duration of {scenario.await_us / 1000:.15g} ms: the Proxy refuses each receive, because the"
-        why = "shortest wait there is 5 s, and the client gives up 3 s after its await duration (its request timeout)"
+        text = f"await duration of {milliseconds(scenario.await_us):.15g} ms: the Proxy refuses each receive"
+        why = "the shortest wait there is 5 s, and the client gives up 3 s after its await duration"
         hint = "use 5 s or more: a shorter duration does not make a SimpleConsumer receive sooner"
-        raise UsageError(f"{text} {why}", hint=hint)
+        raise UsageError(f"{text}, because {why} (its request timeout)", hint=hint)
     allowed = rules.SHORTEST_INVISIBLE_US <= scenario.invisible_us <= rules.LONGEST_INVISIBLE_US
     if scenario.client == "simple" and not allowed:
         invisible = f"invisible duration of {milliseconds(scenario.invisible_us):.15g} ms"
