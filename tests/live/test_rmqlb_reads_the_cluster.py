@@ -18,10 +18,10 @@ TOPICS = {"OrderEvents": (8, 8), "Skewed": (6, 3)}
 # Sorted as text, as clients do: c1, c10, c9; the joiner c2 lands in the middle.
 FIRST_MEMBERS = ("c9", "c10", "c1")
 JOINER, LEAVER = "c2", "c10"
-Owners = dict[tuple[str, str, int], list[str]]
+STRATEGIES = ("AVG", *(pytest.param(each, marks=pytest.mark.slow) for each in ("AVG_BY_CIRCLE", "CONSISTENT_HASH")))
 
 
-def planned(value: dict[str, Any], side: str) -> Owners:
+def planned(value: dict[str, Any], side: str) -> dict[Any, list[str]]:
     return {
         (topic["topic"], queue["brokerName"], queue["queueId"]): queue[side]
         for topic in value["data"]["topics"]
@@ -29,11 +29,11 @@ def planned(value: dict[str, Any], side: str) -> Owners:
     }
 
 
-def really(owned: Owned) -> Owners:
+def really(owned: Owned) -> dict[Any, list[str]]:
     return {(q.topic, q.broker_name, q.queue_id): [i] for i, held in owned.items() for q in held}
 
 
-def settled(members: Members, group: str, cluster: RocketMQCluster) -> Owners:
+def settled(members: Members, group: str, cluster: RocketMQCluster) -> dict[Any, list[str]]:
     queues = [
         MessageQueue(topic, broker, number)
         for topic, of_brokers in {**TOPICS, f"%RETRY%{group}": (1, 1)}.items()
@@ -59,7 +59,7 @@ def through_join_and_leave(cluster: RocketMQCluster, group: str, strategy: str) 
         assert planned(leave, "ownersAfter") == settled(members, group, cluster)
 
 
-@pytest.mark.parametrize("strategy", ["AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH"])
+@pytest.mark.parametrize("strategy", STRATEGIES)
 def test_a_plan_over_the_native_protocol_comes_true_on_a_5_cluster(cluster: RocketMQCluster, strategy: str) -> None:
     through_join_and_leave(cluster, f"plan-{strategy}", strategy)
 
