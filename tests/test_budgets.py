@@ -52,7 +52,7 @@ def modules(*arguments: str) -> int:
 BUDGETS: Mapping[str, tuple[int, Callable[[], int]]] = {
     "lines of the product": (51_855, lambda: lines((ROOT / "rmqlb").rglob("*.py"))),
     "files of the product": (263, lambda: len([*(ROOT / "rmqlb").rglob("*.py")])),
-    "lines of tests": (35_978, lambda: lines((ROOT / "tests").rglob("*.py"))),
+    "lines of tests": (35_976, lambda: lines((ROOT / "tests").rglob("*.py"))),
     "files in git": (1_000, in_git),
     "modules that show-owners loads": (90, lambda: modules("show-owners")),
     "modules that plan-rebalance loads": (110, lambda: modules("plan-rebalance", "--add", "1")),
