@@ -297,7 +297,7 @@ NAMES = ("5.5.0-stale-after-crash", "5.5.0-stale-after-leave", "5.5.0-orderly", 
 LITE_PULL = "5.5.0-lite-pull"
 FREEZES = ("5.5.0-freeze", "5.5.0-freeze-quiet", "5.5.0-freeze-short", "4.9.7-freeze")
 TRIALS = 200
-FEW = 100
+FEW = 60
 """Where measured times are to lie within those of the trials: the fewer, the narrower."""
 
 
