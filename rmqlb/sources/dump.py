@@ -131,8 +131,8 @@ def merge(documents: Iterable[Document], where: str) -> Document:
 def split_documents(content: bytes, where: str) -> list[bytes]:
     r"""The documents of a file, unpacked; at least one, which may be empty.
 
-    >>> split_documents(b'{"a": 1}\n{"b": \n{"c": 3}\n', "x")
-    [b'{"a": 1}', b'{"b":', b'{"c": 3}']
+    >>> split_documents(b'{}\nx\n{"b": \n{"c": 3}\n', "x")
+    [b'{}', b'x', b'{"b":', b'{"c": 3}']
 
     DocumentError when the gzip is damaged or truncated, or the content larger than `LARGEST_FILE`.
     """

@@ -184,7 +184,7 @@ class Outcome(Struct, frozen=True):
 SEND_OK = Outcome("SEND_OK", "ok")
 
 
-def broken(name: str, *, reachable: bool) -> Outcome:
+def broken(name: str, *, reachable: bool = True) -> Outcome:
     return Outcome(name, "remoting", retry=True, isolation=True, reachable=reachable)
 
 

@@ -57,7 +57,7 @@ def check_sdk(scenario: SendScenario) -> None:
 
 
 class SdkProducer(Producer):
-    refused = broken("connection refused", reachable=True)
+    refused = broken("connection refused")
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
@@ -146,7 +146,7 @@ class SdkProducer(Producer):
 class GoProducer(SdkProducer):
     """`defaultProducer.sendSync` and `sendAsync` of client-go 2.1.2; `sendAsync` makes one attempt."""
 
-    timeout = broken("ErrRequestTimeout", reachable=True)
+    timeout = broken("ErrRequestTimeout")
     _robin: GoRoundRobin
 
     def __init__(self, *arguments: Any) -> None:
@@ -168,7 +168,7 @@ class GoProducer(SdkProducer):
 class CppProducer(SdkProducer):
     """`DefaultMQProducerImpl.sendDefaultImpl` of rocketmq-client-cpp 2.2.0."""
 
-    timeout = broken("no response", reachable=True)
+    timeout = broken("no response")
 
     def take_route(self, thread: Thread, *, is_first: bool) -> None:
         self.listed = self.without_excluded(publish_list(self.cluster.seen, self.sdk))
@@ -191,12 +191,12 @@ class GrpcProducer(SdkProducer):
     broker, since each request makes a new `MessageQueueView`, which begins at random; in cluster mode the next of all.
     """
 
-    timeout = broken("DEADLINE_EXCEEDED", reachable=True)
+    timeout = broken("DEADLINE_EXCEEDED")
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
         self._local = self.scenario.proxy_mode == "local"
-        self.refused = broken("UNAVAILABLE" if self._local else "INTERNAL_SERVER_ERROR", reachable=True)
+        self.refused = broken("UNAVAILABLE" if self._local else "INTERNAL_SERVER_ERROR")
         self._isolated: set[str] = set()  # broker names
         self._balancers: dict[int, PublishingLoadBalancer] = {}  # by thread; 0 where all share one
         self._proxy_index: int | None = None  # of the round robin of a separate Proxy
