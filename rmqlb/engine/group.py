@@ -497,7 +497,7 @@ class Group(Struct, dict=True, eq=False):
         if self.apart is not None and not self.broadcasting:
             raise DataError(self.apart)
         queues = self.queues
-        offline = not (self.assumed or self.group.client_ids or self.untold) and consumers.is_surely_offline(self.group)
+        offline = not self.untold and consumers.is_surely_offline(self.group)
         ids = () if offline else self.all_client_ids
         if not ids:
             nobody: Owners = dict.fromkeys(queues, ())

@@ -17,6 +17,7 @@ from tests.engine.diagnose.cases import FAULTS, WATCHED_FAULTS, WATCHED_PAIRS, L
 from tests.engine.diagnose.running import changed, grave, of_looks
 
 Withhold = Callable[[ClusterSnapshot], ClusterSnapshot]
+FromLooks = Callable[[Looks], Looks]
 KINDS = (ConsumerGroup, MemberReport, QueueState, Connection, ConsumerEvidence, PullLimits, ConsumeStatus, ProcessQueue)
 IN_PART = (MemberReport, QueueState)
 FIELDS = [(kind, each.name) for kind in KINDS for each in fields(kind) if each.default is None]
@@ -96,9 +97,6 @@ FAULTY: Mapping[str, Looks] = {
     **WATCHED_FAULTS,
     **{name: looks for name, (looks, _) in WATCHED_PAIRS.items()},
 }
-
-
-FromLooks = Callable[[Looks], Looks]
 
 
 def in_looks(piece: Withhold, which: slice) -> FromLooks:

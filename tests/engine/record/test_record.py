@@ -457,6 +457,7 @@ def test_a_simulation_is_aligned_by_an_event_or_the_first_change(
 
 
 def test_a_change_clear_of_the_predicted_time_of_all_trials_is_earlier_or_later() -> None:
+    early, late = (("aaaaaaaaa", "aaaaaaaaa", strip, strip) for strip in ("aabbbbbbb", "aaaaabbbb"))
     slow = simulation(("aaaaaaaaa", "aaaaaaaaa", "aaabbbbbb", "aaaaaaabb"))
     found = compared(recorded(LOOKS), slow, "f", 0)  # 3 comes 4 s after 2 there, with 2 here: from 4.9 s on
     assert outcomes(found)[2:] == ["as-predicted", "earlier"]
@@ -467,17 +468,17 @@ def test_a_change_clear_of_the_predicted_time_of_all_trials_is_earlier_or_later(
     found = compared(recorded(looks), simulation(("aaaa", "aaaa", "aabb", "aabb")), "f", 0)
     assert outcomes(found)[2:] == ["as-predicted", "later"]
     assert found.queues[3].beside_ms == 900  # not before 2.9 s, predicted until 2 s
-    (queue,) = (each for each in compared(recorded(LOOKS), SOON, "f", 0).queues if each.queue_id == 2)
-    assert (queue.predicted_from_ms, queue.predicted_to_ms) == (queue.seen_from_ms, queue.seen_to_ms) == (900, 2000)
+    for expected, from_ms, to_ms in ((SOON, 900, 2000), (simulation(early, late), 900 - 3000, 2000 + 3000)):
+        queue = compared(recorded(LOOKS), expected, "f", 0).queues[2]
+        seen = (queue.seen_from_ms, queue.seen_to_ms)
+        assert (queue.predicted_from_ms, queue.predicted_to_ms, *seen) == (from_ms, to_ms, 900, 2000)
     strips = ("aaaaaa", "aaaaaa", "aaabbb", "aaabbb")  # of the first trial; its owners count
     assert against(simulation(strips, ("aaaaaa",) * 4))[2:] == ["as-predicted"] * 2
-    brief = (*LOOKS, look(5, "a:01 b:23 c:2"), look(7, "a:01 b:23 c:"))  # what c gains does not last
-    assert compared(recorded(brief), SOON, "f", 0).queues[2].seen_to_ms == 2000
+    brief = recorded((*LOOKS, look(5, "a:01 b:23 c:2"), look(7, "a:01 b:23 c:")))  # what c gains does not last
+    assert compared(brief, SOON, "f", 0).queues[2].seen_to_ms == 2000
     assert against(SOON, event_at_ms=T0 - 1000)[2:] == ["later"] * 2
     assert against(SOON, event_at_ms=T0 + 1500)[2:] == ["earlier"] * 2
-    late = simulation(("aaaa", "aaaa", "b      aa", "b      aa"), event=CRASH)
-    assert against(late, *LEFT)[2:] == ["earlier"] * 2
-    early = ("aaaaaaaaa", "aaaaaaaaa", "aabbbbbbb", "aabbbbbbb")
+    assert against(simulation(("aaaa", "aaaa", "b      aa", "b      aa"), event=CRASH), *LEFT)[2:] == ["earlier"] * 2
     much_later = (*early[:3], "aaaaaaabb")
     assert against(simulation(much_later))[3] == "earlier"
     assert against(simulation(early, much_later))[3] == "as-predicted"

@@ -122,8 +122,9 @@ def test_no_message_is_lost_or_made_and_equal_arguments_give_equal_bytes(scenari
 
 def test_trials_are_simulations_put_together() -> None:
     several = [simulate_receive(TWO, LOADED, trial=trial) for trial in range(3)]
-    trials = receive_trials(TWO, LOADED, 3)
+    trials, one = (receive_trials(TWO, LOADED, number) for number in (3, 1))
     assert trials.wait is not None
+    assert one.wait == several[0].wait
     assert trials.wait.messages == sum(each.totals.received for each in several)
     assert trials.wait.max_ms == max(each.wait.max_ms for each in several if each.wait)
     assert trials.lowest_p95_ms == min(each.wait.p95_ms for each in several if each.wait)
