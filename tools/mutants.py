@@ -7,8 +7,8 @@ cosmic-ray makes the mutants, at most one a place; each runs in a fork of one pr
 changed function takes the place of the original, until a test fails: of the tests that run the line, the quick ones
 first. Caches are emptied before, and trials are kept in the test's own process: what a cache answers and what another
 process does would count as not run. What changes a module's or a class's own statements is written into a copy of the
-tree for a fresh process with the tests that enter the file. A mutant that needs longer than they do counts as noticed, as
-a test run that hangs is. Each core has a process, for the measured run and for the mutants.
+tree for a fresh process with the tests that enter the file. A mutant counts as noticed when a test, or such a process, needs
+much longer, as a test run that hangs is. Each core has a process, for the measured run and for the mutants.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ import random
 import resource
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -35,8 +36,8 @@ from typing import Any, TypeVar
 
 import pytest
 
-LEAST_SECONDS = 60
-"""Least processor time for one mutant. If its tests took longer in the measured run, it has that time."""
+SPARE_SECONDS = 30
+"""How much more processor time than in the measured run a test may need with a mutant, or all in a fresh process."""
 MOST_FAILED = 3
 """Tests that fail on a loaded machine without a mutant are left out, but not more than that."""
 LEFT_OUT = (
@@ -249,7 +250,7 @@ class Forks:
                 if noticed is None:
                     entering = set().union(*self._tests_of[mutant.path].values()) - {"", *self._failed}
                     names = sorted(entering, key=lambda name: self._seconds.get(name, 0))
-                    most = self._most(names or self._seconds)
+                    most = self._most(*(names or self._seconds))
                     noticed = _in_file(mutant, tree, ["-n0", *names] if names else self._arguments, most)
                 if not noticed:
                     alive.append(mutant)
@@ -283,8 +284,8 @@ class Forks:
         names = own or {name for line in _function_lines(mutant) for name in lines.get(line, ())}
         return [item for item in session.items if item.nodeid in names]
 
-    def _most(self, names: Iterable[str]) -> int:
-        return max(LEAST_SECONDS, round(sum(self._seconds.get(name, 0) for name in names)))
+    def _most(self, *names: str) -> int:
+        return SPARE_SECONDS + round(sum(self._seconds.get(name, 0) for name in names))
 
     def _in_fork(self, session: pytest.Session, mutant: Mutant) -> bool | None:
         """Whether a test failed; None when the mutant has to be in the file before anything is imported."""
@@ -297,7 +298,7 @@ class Forks:
             code = 3
             try:
                 tests = self._tests(session, mutant)
-                code = _run(session, tests, mutant, self._most(each.nodeid for each in tests))
+                code = _run(session, [(each, self._most(each.nodeid)) for each in tests], mutant)
             finally:
                 os._exit(code)
         _, status = os.waitpid(child, 0)
@@ -316,13 +317,13 @@ def _function_lines(mutant: Mutant) -> range:
     return min(around, key=len, default=whole)
 
 
-def _run(session: pytest.Session, tests: Sequence[pytest.Item], mutant: Mutant, most: int) -> int:
+def _run(session: pytest.Session, tests: Iterable[tuple[pytest.Item, int]], mutant: Mutant) -> int:
     """0 when all tests pass, 2 when the mutant cannot be put in place."""
     if not in_place(mutant):
         return 2
     _forget("rmqlb", "tests")
-    resource.setrlimit(resource.RLIMIT_CPU, (most, most))
-    for item in tests:
+    for item, most in tests:
+        resource.setrlimit(resource.RLIMIT_CPU, (round(time.process_time()) + most, resource.RLIM_INFINITY))
         item.config.hook.pytest_runtest_protocol(item=item, nextitem=None)
         if session.testsfailed:
             return 1

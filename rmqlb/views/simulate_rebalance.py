@@ -346,7 +346,7 @@ def _figures(found: RebalanceResult) -> Section:
     columns = columns_from("figure= shown=value name/hidden value:number/hidden")
     values = ((title, field, key, getattr(found.figures, field)) for title, field, key in FIGURES)
     rows = tuple((title, _figure_text(field, _figure(found, field)), key, value) for title, field, key, value in values)
-    return Section("summary", "summary", columns, rows, named_only=found.trials is not None, audience="scripts")
+    return Section("summary", "summary", columns, rows, named_only=True, audience="scripts")
 
 
 def _trials(trials: model.GroupTrials, *, screen: bool) -> Section:
