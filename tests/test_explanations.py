@@ -1,6 +1,7 @@
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -37,11 +38,12 @@ def error_classes() -> dict[str, type[RmqlbError]]:
     return found
 
 
-def used_codes() -> Iterator[Used]:
+@cache
+def used_codes() -> Sequence[Used]:
     """The code of every finding and error; a finding that says what an error says has the error's code."""
     found = list(_all_codes())
     errors = {each.code for each in found if each.kind == "error"}
-    yield from (each for each in found if each.kind == "error" or each.code not in errors)
+    return [each for each in found if each.kind == "error" or each.code not in errors]
 
 
 def _all_codes() -> Iterator[Used]:
@@ -92,7 +94,6 @@ def _exit(kind: type[RmqlbError]) -> int:
     return kind.exit_code
 
 
-USED = list(used_codes())
 CATALOGUE = explanations()
 SENTENCES = re.compile(r"[^\n]{10,450}[.?]")
 
@@ -103,7 +104,7 @@ def of_kind(kind: str) -> dict[str, Explanation]:
 
 @pytest.mark.parametrize("kind", ["finding", "error"])
 def test_every_code_is_explained_and_every_explanation_is_of_a_code(kind: str) -> None:
-    used = {each.code: each.where for each in USED if each.kind == kind}
+    used = {each.code: each.where for each in used_codes() if each.kind == kind}
     missing = {code: where for code, where in used.items() if code not in of_kind(kind)}
     assert missing == {}, "write them into rmqlb/views/explanations.toml"
     assert set(of_kind(kind)) - set(used) == set(), "nothing has these codes any more"
@@ -111,7 +112,7 @@ def test_every_code_is_explained_and_every_explanation_is_of_a_code(kind: str) -
 
 def test_every_exit_code_is_explained_and_a_code_means_one() -> None:
     assert set(of_kind("exit")) == {str(code.value) for code in ExitCode}
-    for each in USED:
+    for each in used_codes():
         if each.kind == "error":
             assert CATALOGUE[each.code].exit_code == each.exit, each.where
     assert all(one.exit_code is None for one in CATALOGUE.values() if one.kind == "finding")

@@ -25,9 +25,6 @@ from tools.manual.tree import command_tree
 
 from .run import ROOT
 
-FILES = all_files()
-PAGES = [path for path in FILES if path.startswith("man/")]
-
 
 def printed(page: str, width: int = 300) -> str:
     if shutil.which("groff") is None:
@@ -41,8 +38,8 @@ def printed(page: str, width: int = 300) -> str:
 def test_what_is_committed_is_what_is_made() -> None:
     paths = [path for folder in ("man", "completions") for path in (ROOT / folder).rglob("*") if path.is_file()]
     committed = {path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8") for path in paths}
-    assert committed == FILES, "run python -m tools.manual"
-    pages = {path for path in PAGES if path.startswith("man/man1/")}
+    assert committed == all_files(), "run python -m tools.manual"
+    pages = {path for path in all_files() if path.startswith("man/man1/")}
     assert pages == {f"man/man1/{command.page}.1" for command in command_tree().all()}
 
 
@@ -53,14 +50,15 @@ def test_every_variable_of_the_environment_is_told() -> None:
         for name in re.findall(r"\bRMQLB_[A-Z][A-Z_]*[A-Z]\b", path.read_text(encoding="utf-8"))
     }
     variables.discard("RMQLB_NAME")  # it stands for all of them in a docstring
-    page = FILES["man/man1/rmqlb.1"]
+    page = all_files()["man/man1/rmqlb.1"]
     assert variables >= {"RMQLB_SOURCE", "RMQLB_PAGER"}
     assert [name for name in sorted(variables) if f"\\fB{name}\\fR" not in page] == []
 
 
 def test_groff_has_no_warning() -> None:
-    for path in PAGES:
-        printed(FILES[path])
+    for path, text in all_files().items():
+        if path.startswith("man/"):
+            printed(text)
 
 
 TEXTS = (
@@ -84,7 +82,7 @@ def test_text_comes_out_as_it_went_in(text: str) -> None:
 
 def test_every_strategy_is_drawn_as_the_engine_deals() -> None:
     assert sorted(CASES) == sorted(NAMES)
-    page = FILES["man/man7/rmqlb-strategies.7"]
+    page = all_files()["man/man7/rmqlb-strategies.7"]
     assert all(f'.SS "{name}"' in page for name in NAMES)
     assert picture("AVG_BY_CIRCLE") == [
         "            broker-a   broker-b      broker-a   broker-b",

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import cache
+
 from rmqlb.cli.completion import script
 from tools.manual.command_page import command_page
 from tools.manual.config_page import config_page
@@ -12,7 +15,8 @@ from tools.manual.strategies_page import strategies_page
 from tools.manual.tree import CommandPage, command_tree
 
 
-def all_files() -> dict[str, str]:
+@cache
+def all_files() -> Mapping[str, str]:
     """The files that are kept: path below the root of the repository → text."""
     program = command_tree()
     names = {"bash": "rmqlb.bash", "zsh": "_rmqlb", "fish": "rmqlb.fish"}
