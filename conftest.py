@@ -20,6 +20,8 @@ ROOT = Path(__file__).parent
 TIERS = ("spark", "live", "browser")
 MARKED = re.compile(r"^pytestmark = \[?pytest\.mark\.(\w+)", re.MULTILINE)
 """How a file names its tier."""
+LONGEST = ("test_recorded_clusters", "test_secrets", "test_answers")
+"""Begun late, one of these would still run on one core when the others have nothing left."""
 ON_SPARK = ROOT / "rmqlb" / "pipeline"
 """Whose doctests are of the tier spark, because most modules there import pyspark."""
 
@@ -79,7 +81,8 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Doctests of the pipeline cannot bear a mark themselves."""
+    """Doctests of the pipeline cannot bear a mark themselves, and the longest tests begin first."""
+    items.sort(key=lambda item: item.path.stem not in LONGEST)
     for item in items:
         if item.path.is_relative_to(ON_SPARK):
             item.add_marker(pytest.mark.spark)

@@ -41,8 +41,8 @@ def duration(ms: float) -> str:
 
     >>> duration(0), duration(0.25), duration(999), duration(1054), duration(18_660), duration(45_000)
     ('0 s', '0.25 ms', '999 ms', '1.05 s', '18.7 s', '45 s')
-    >>> duration(90_500), duration(3_600_000), duration(93_784_000), duration(999.6), duration(59_999)
-    ('1m30s', '1h', '1d2h3m', '1 s', '1m')
+    >>> duration(90_500), duration(3_600_000), duration(93_784_000), duration(999.6), duration(59_949), duration(59_950)
+    ('1m30s', '1h', '1d2h3m', '1 s', '59.9 s', '1m')
     """
     if 0 < ms < 999.5:
         return f"{ms:.3g} ms"

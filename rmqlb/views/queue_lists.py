@@ -85,8 +85,8 @@ def fitting(texts: Sequence[str], badness: Sequence[float], lines: int, width: i
 
     At least one fits, and none is omitted if the line with their count would be as long.
 
-    >>> fitting(["a", "b" * 140, "c", "d"], [0, 5, 1, 0], 3, width=75)
-    (1, 2)
+    >>> fitting(["a", "b" * 140, "c", "d"], [0, 5, 1, 0], 3, width=75), fitting(["a" * 300, "b"], [1, 0], 2, width=75)
+    ((1, 2), (0,))
     >>> fitting(["a", "b", "c"], [0, 0, 0], 2, width=75)
     """
     ordered = sorted(range(len(texts)), key=lambda at: -badness[at])

@@ -17,7 +17,7 @@ from rmqlb.model.group import Connection, ConsumerGroup, MemberReport, MemberVie
 from rmqlb.model.message_queue import MessageQueue, sort_key
 from rmqlb.model.process_queue import ConsumerEvidence, ConsumeStatus, ProcessQueue, PullLimits
 from rmqlb.model.route import BrokerData, QueueData, TopicQueueMappingInfo, TopicRouteData
-from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting, Unread, Wanted
+from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting, Unread, Wanted, unread_link
 from rmqlb.sources.formats.snapshot_file import to_document
 from tests.hardening.hostile import SNAPSHOTS, as_text, snapshot
 from tests.support.mismatches import assert_recorded, every_case
@@ -163,7 +163,7 @@ def named_redactions() -> Iterator[tuple[str, Iterable[str]]]:
     parts = (
         Unread("member", "g", "zecret:1 timed out", "x@1", no_answer=True), Unread("members", "g", "zecret refused", "a"),
         Unread("offsets", "g", "zecret:1 timed out", "zecret:1", no_answer=True), Unread("member", "g", "zecret", None),
-        Unread("proxy", "p.zecret:8080", "zecret refuses"),
+        Unread("proxy", "p.zecret:8080", "zecret refuses"), unread_link("g", "zecret", "x@1", "zecret:1"),
     )  # fmt: skip
     yield "unread parts", map(str, redact(seen(route_of(["a"]), ["x@1"], unread=parts))[0].unread)
 

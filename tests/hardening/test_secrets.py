@@ -80,7 +80,7 @@ CLUSTERS: dict[str, native.Replay] = {
 def arguments(name: str, folder: Path, kind: str = "") -> Iterator[tuple[str, ...]]:
     """The command with all that it can write, and as `--debug`; what answers has time for it."""
     of = ("--topic", TOPIC) if name in walk.ON_A_TOPIC else ("--group", GROUP) if name != "check" else ()
-    timeout = "300ms" if kind == "is silent" else "20s"
+    timeout = "100ms" if kind == "is silent" else "20s"
     line = (name, *of, *walk.READING[name], "--source-timeout", timeout, "--source-retries", "0")
     yield (*line, "-o", "json")
     yield (*line, *(("-o", "yaml") if name == "fetch-routes" else ("-o", "plain")), "--debug")

@@ -24,6 +24,7 @@ Case = ClusterSnapshot | Looks
 PAIR = running(Process("x"), Process("y"))
 BOTH = ("T", "U")
 SECOND_TOPIC = (route(a=4, b=4), route("U", a=4, b=4))
+ON_BOTH = running(*(Process(i, topics=BOTH) for i in "xy"), routes=SECOND_TOPIC)
 HASH = "CONSISTENT_HASH"
 GRPC = ("host@1@0@abc1", "host@2@0@abc1")
 
@@ -412,10 +413,9 @@ def listener_cases() -> Iterator[tuple[str, Case]]:
         stepping = replace(since(-300), consumed_at=step(moved_at, -300, -20.5), locked_at=lambda t: t - 5)
         moving = of("x", stepping)
         yield f"the time of consumption moved {moved_at} s before", watched(PAIR, moving, idle_orderly)
-    two = running(*(Process(i, topics=BOTH) for i in "xy"), routes=SECOND_TOPIC)
     for calls in ({"T": 801.0, "U": 20.0}, {"T": 20.0}, {"T": 0.0, "U": 0.0}):
         statuses = {topic: ConsumeStatus(ms, 0.0, 0.0, 0, 1e6) for topic, ms in calls.items()}
-        looks = watched(two, does(two, "x", since(-300)), looks=(-8, 0))
+        looks = watched(ON_BOTH, does(ON_BOTH, "x", since(-300)), looks=(-8, 0))
         yield f"8 s without consumption, calls of {calls} ms", each_look(looks, evidence, "x", statuses=statuses)
     empty = {("x", X_FIRST): replace(since(-70), pulled=since(-70).done)}
     yield "blocked, the youngest queue is empty", watched(PAIR, {**of("x", since(-100)), **empty})
@@ -464,9 +464,11 @@ def silent_cases() -> Iterator[tuple[str, Case]]:
 Rates = Mapping[str, tuple[float, float]]
 
 
-def rated(rates: Sequence[Rates], reporting: Mapping[str, Reporting] | None = None) -> Looks:
+def rated(
+    rates: Sequence[Rates], reporting: Mapping[str, Reporting] | None = None, group: ClusterSnapshot = PAIR
+) -> Looks:
     looks = []
-    for look, its in zip(watched(PAIR, reporting=reporting), rates, strict=True):
+    for look, its in zip(watched(group, reporting=reporting), rates, strict=True):
         statuses = {topic: ConsumeStatus(20.0, ok, failed, 0, ok + failed) for topic, (ok, failed) in its.items()}
         looks.append(evidence(look, "x", statuses=statuses))
     return tuple(looks)
@@ -478,18 +480,16 @@ def failing_cases() -> Iterator[tuple[str, Case]]:
     for ok, failed in ((1, 3), (1.1, 3), (1, 1), (0, 0.15), (0, 0.17)):
         yield f"{failed} failures for {ok} messages consumed", rated([{"T": (ok, failed)}] * 3)
     yield "failures that have just begun", rated([{"T": (40, 0)}, {"T": (40, 0)}, {"T": (0, 40)}])
-    yield "one topic fails", rated([{"T": (0.0, 10.0), "U": (1000.0, 0.0), "%RETRY%g": (0, 30)}] * 3)
+    yield "one topic fails", rated([{"T": (0.0, 10.0), "U": (1000.0, 0.0), "%RETRY%g": (0, 30)}] * 3, group=ON_BOTH)
     yield "both consumers fail", watched(PAIR, reporting=dict.fromkeys("xy", FAILS))
     yield "failures in one look", rated([{"T": (0, 83)}] * 3)[-1]
     yield "no rates", rated([{}] * 3)
     retry = MessageQueue("%RETRY%g", "a", 0)
-    yield (
-        "failures, the retry topic grows",
-        tuple(
-            changed(look, queues={**look.groups["g"].queues, retry: QueueState(None, 100 * number, 0)})
-            for number, look in enumerate(watched(PAIR, reporting={"x": FAILS}))
-        ),
+    looks = enumerate(watched(PAIR, reporting={"x": FAILS}))
+    grown = (
+        changed(look, queues={**look.groups["g"].queues, retry: QueueState(None, 100 * n, 0)}) for n, look in looks
     )
+    yield "failures, the retry topic grows", tuple(grown)
     letters = zip(measured, (None, 5, 12), strict=True)  # no listener failed in the first look, so that nobody asked
     yield "failures, dead letters", tuple(changed(look, dead_letters=number) for look, number in letters)
 
