@@ -51,9 +51,8 @@ def expected(paths: Sequence[str], group: str) -> Expected:
         found = _predictions(_document(path, "--against", _PREDICTION), f"--against {path}")
         if group not in found:
             hint = suggestion("groups", group, list(found))
-            raise UsageError(
-                f"--against {path}: the file belongs to another group than {group}", hint=hint, code="not-of-this"
-            )
+            problem = f"--against {path}: the file belongs to another group than {group}"
+            raise UsageError(problem, hint=hint, code="not-of-this")
         parts.append(found[group])
     if len(parts) > 1 and any(isinstance(part, _Plan) for part in parts):
         raise UsageError("--against takes one plan, or several simulations as trials", hint="name one of them")
@@ -98,6 +97,8 @@ def recorded(path: str, event_at_ms: int | None) -> tuple[Recording, ClusterSnap
         if document["schema"] != "rmqlb/record":
             raise KeyError(document["schema"])
         recording = convert(document["data"], Recording)
+        if {own for each in recording.queues for one in each.intervals for own in one.owners} - {*recording.client_ids}:
+            raise ValidationError("an owner of a queue is not one of its consumers")
         source, findings = document["source"], convert(document["findings"], tuple[Finding, ...])
         taken_at = None if source["takenAt"] is None else datetime.fromisoformat(source["takenAt"])
         snapshot = ClusterSnapshot(source["kind"], source["endpoint"], taken_at, context=source["context"])
@@ -110,9 +111,8 @@ def recorded(path: str, event_at_ms: int | None) -> tuple[Recording, ClusterSnap
 
 
 def _document(path: str, option: str, what: str) -> Any:
-    text = read_text(path, option, MOST_BYTES, "the limit is 256 MB")
     try:
-        return json.loads(text)
+        return json.loads(read_text(path, option, MOST_BYTES, "the limit is 256 MB"))
     except (ValueError, RecursionError) as error:
         raise UsageError(f"{option} {path}: not JSON: {error}", hint=f"pass {what}", code="not-a-result") from None
 

@@ -9,11 +9,13 @@ from typing import Any, NamedTuple
 from unittest.mock import patch
 
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner
 
-from rmqlb.cli.common.terminal import Terminal
+from rmqlb.cli.common.terminal import Terminal, drawn
 from rmqlb.cli.main import app
 from rmqlb.views.formats.machine import as_json, envelope
+from rmqlb.views.formats.people import as_plain
 from tools.manual.tree import CommandPage
 
 ROOT = Path(__file__).parent.parent.parent
@@ -35,13 +37,17 @@ def run(*args: str, stdin: str | bytes | None = None, env: Mapping[str, str] | N
     return Ran(result.stdout, result.stderr, result.exit_code)
 
 
-def with_documents(do: Callable[[], Any]) -> tuple[Any, list[str]]:
-    """What a command prints, and its results as JSON would have them."""
+def with_documents(do: Callable[[], Any], width: int | None = None) -> tuple[Any, list[str]]:
+    """What a command prints, and its results as JSON has them, and a terminal of a width; of 0 columns is Markdown."""
     documents, show = list[str](), Terminal.show
 
     def show_with_json(self: Any, report: Any, snapshot: Any, findings: Any) -> None:
         findings = tuple(findings)
         documents.append(as_json(envelope(report, self._command, snapshot, findings)))
+        if width is not None:
+            chosen = report.only((), screen=True, everything=width == 0).with_findings(findings)
+            console = Console(width=width, force_terminal=True, color_system="standard", highlight=False, markup=False)
+            documents.append(drawn(chosen, console) if width else as_plain(chosen, is_markdown=True))
         show(self, report, snapshot, findings)
 
     with patch.object(Terminal, "show", show_with_json):

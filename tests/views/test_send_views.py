@@ -4,7 +4,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from rmqlb import SendReport, simulate_send, simulate_trials
+from rmqlb import SendReport, simulate_send
 from rmqlb.model.send_scenario import Failure, Moment, Reaction, Selector, SendScenario
 from rmqlb.views.simulate_send import last_failed_ms, send_facts, send_gravity, send_report, send_settings
 from tests.cli.run import envelope_of
@@ -68,13 +68,6 @@ def test_many_failures_are_counted() -> None:
     assert send_facts(sent(by_number))[0].startswith("T, b refused from message 2 to message 4: ")
     early = Failure("a", REFUSED, Moment(0), Moment(1), None)
     assert (last_failed_ms(sent()), last_failed_ms(sent(fails(REFUSED), early))) == (None, 3000)
-
-
-def test_trials_have_a_line_of_their_own() -> None:
-    scenario = SendScenario(messages=4, rate=Fraction(1), failures=(fails(REFUSED),), retries=0)
-    lines = send_facts(replace(simulate_send(TWO, scenario), trials=simulate_trials(TWO, scenario, 8)))
-    assert lines[1].startswith("  over 8 trials: 50% of messages lost (")
-    assert lines[1].endswith("; longest send p95 1 ms, max 1 ms; this is the first of them")
 
 
 def test_the_settings_stand_last() -> None:
