@@ -20,7 +20,7 @@ ROOT = Path(__file__).parent
 TIERS = ("spark", "live", "browser")
 MARKED = re.compile(r"^pytestmark = \[?pytest\.mark\.(\w+)", re.MULTILINE)
 """How a file names its tier."""
-LONGEST = ("test_recorded_clusters", "test_secrets", "test_answers")
+LONGEST = ("test_recorded_clusters", "test_secrets", "test_answers", "test_dashboard", "test_opening", "test_record")
 """Begun late, one of these would still run on one core when the others have nothing left."""
 ON_SPARK = ROOT / "rmqlb" / "pipeline"
 """Whose doctests are of the tier spark, because most modules there import pyspark."""

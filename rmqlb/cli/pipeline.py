@@ -24,7 +24,7 @@ from rmqlb.model.snapshot import ClusterSnapshot
 from rmqlb.verbs import amounts
 
 if TYPE_CHECKING:
-    from rmqlb.pipeline.judge import Asked
+    from rmqlb.pipeline.judge import Question
 
 _warehouse, _spark, _fleet = map(Panel, ("Warehouse", "Spark", "Fleet"))
 
@@ -156,7 +156,7 @@ def _run(
     terminal = Terminal(f"pipeline {verb}", output, more_formats=("prometheus",))
     place, keep_days = location(where.warehouse), amounts.given(amounts.days, read.keep if read else None, "--keep")
     settings = SparkSettings(where.master, parse_conf(where.conf or ()), where.log_file or _log_of(place))
-    asked = _asked(fleet or FleetOptions())
+    question = _question(fleet or FleetOptions())
     local, uris = ingest.find_files(paths or ())
     if paths is None and not is_uri(place) and not os.path.isdir(place):
         hint = "rmqlb pipeline ingest creates one"
@@ -187,12 +187,12 @@ def _run(
                         result = replace(result, dropped=tuple(warehouse.drop_before(first)))
                 if judged:
                     progress("judge groups", 0, 0)
-                    done = judge.judge(warehouse, asked, force=where.force, progress=progress)
+                    done = judge.judge(warehouse, question, force=where.force, progress=progress)
                     result = replace(result, judged=done.judged, incomplete=done.incomplete, verdict=done.verdict)
             if to is not None:
                 progress("report", 0, 0)
-                verdict = result.verdict or judge.verdict_of_last_night(warehouse, asked)
-                shown = write(spark, warehouse, Path(to), asked.policy)
+                verdict = result.verdict or judge.verdict_of_last_night(warehouse, question)
+                shown = write(spark, warehouse, Path(to), question.policy)
                 verdict = None if verdict is None else replace(verdict, line=shown.line)
                 result = replace(result, page=shown.page, verdict=verdict)
     show(result, terminal, interrupted=interrupted)
@@ -229,11 +229,11 @@ def _findings(result: PipelineResult, *, interrupted: bool) -> Iterator[Finding]
         yield Finding("incomplete-night", f"{day} is incomplete: ingest its files again", severity=WARNING)
 
 
-def _asked(fleet: FleetOptions) -> "Asked":
+def _question(fleet: FleetOptions) -> "Question":
     from rmqlb.engine.allocate.rules import NAMES
     from rmqlb.engine.assignment.detect import must_be_set
     from rmqlb.pipeline.ingest import read_expected
-    from rmqlb.pipeline.judge import Asked
+    from rmqlb.pipeline.judge import Question
     from rmqlb.sources.user_files.policy_file import read_policy
     from rmqlb.verbs.strategies import Strategies
 
@@ -247,7 +247,7 @@ def _asked(fleet: FleetOptions) -> "Asked":
     must_be_set(strategies, settings)
     expected = () if fleet.expect is None else read_expected(fleet.expect)
     basis = repr((strategies, fleet.strategy_options, policy, named.sources))
-    return Asked(settings, strategies, policy, expected, basis)
+    return Question(settings, strategies, policy, expected, basis)
 
 
 def _log_of(place: str) -> str:

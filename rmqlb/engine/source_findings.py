@@ -57,20 +57,20 @@ def route_findings(route: TopicRouteData) -> Iterator[Finding]:
 
 
 def _master(name: str, broker: BrokerData | None, sent_to: bool | None) -> Iterator[Finding]:
-    told = {True: "sends to it fail, ", False: "producers skip it, ", None: ""}[sent_to]
+    effect = {True: "sends to it fail, ", False: "producers skip it, ", None: ""}[sent_to]
     if broker is None:
-        yield Finding("no-address", f"{name} has queues but no address: {told}consumers wait for it")
+        yield Finding("no-address", f"{name} has queues but no address: {effect}consumers wait for it")
     elif not broker.has_master:
-        yield Finding("no-master", f"{name} has no master: {told}consumers still own its queues")
+        yield Finding("no-master", f"{name} has no master: {effect}consumers still own its queues")
 
 
 def _permissions(name: str, data: QueueData, sent_to: bool | None, *, is_static: bool) -> Iterator[Finding]:
     if not data.readable:
-        told = "consumers own its queues, but cannot read them" if is_static else "consumers leave out its queues"
-        yield Finding("not-readable", f"{name} is not readable: {told}")
+        effect = "consumers own its queues, but cannot read them" if is_static else "consumers leave out its queues"
+        yield Finding("not-readable", f"{name} is not readable: {effect}")
     if not data.writable and sent_to is not None:
-        told = "sends to it fail" if sent_to else "producers leave out its queues"
-        yield Finding("not-writable", f"{name} is not writable: {told}")
+        effect = "sends to it fail" if sent_to else "producers leave out its queues"
+        yield Finding("not-writable", f"{name} is not writable: {effect}")
 
 
 def _queues(name: str, data: QueueData, ordered: int | None) -> Iterator[Finding]:

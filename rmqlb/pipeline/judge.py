@@ -1,7 +1,7 @@
 """`pipeline judge`: groups and snapshots of a night → assignments, figures, findings, what_if, sends and changes.
 
 - A night is judged when its snapshots or those of the night before change.
-- `Asked.rows` runs in Spark's Python processes, on a group or the topics of a cluster. It calls the functions of
+- `Question.rows` runs in Spark's Python processes, on a group or the topics of a cluster. It calls the functions of
   `show-groups`, `show-owners`, `sweep-failures`, `plan-rebalance` and `check`.
 - Changes come from the tables of the night and the night before, by one SQL statement: each fact that may change has a
   key and a value, and the facts of both nights are grouped by key.
@@ -69,7 +69,7 @@ _OF_GROUPS: tuple[LossKind, ...] = ("consumer", "host", "broker", "master")
 _OF_TOPICS: tuple[LossKind, ...] = ("broker", "master", "host")
 
 
-class Asked(Struct, frozen=True):
+class Question(Struct, frozen=True):
     """What judge is asked for, and its work in the workers."""
 
     settings: Settings = Settings()  # constructor arguments of the strategies
@@ -93,7 +93,7 @@ class _Of(Struct):
     cluster: str
     name: str | None
     snapshot: ClusterSnapshot
-    asked: Asked
+    question: Question
 
     def rows(self) -> Iterator[Row]:
         return self.topics() if self.name is None else self.group()
@@ -104,7 +104,7 @@ class _Of(Struct):
 
     def group(self) -> Iterator[Row]:
         name = self.name or ""
-        facts = group_of(self.snapshot, name, self.asked.settings)
+        facts = group_of(self.snapshot, name, self.question.settings)
         line = group_line(facts, unread_of_groups(self.snapshot).get(name, ()), MAX_LAG)
         problem = _problem(facts) if name in self.snapshot.groups else DataError("the group could not be read")
         label = ",".join(line.strategies) or None
@@ -114,8 +114,8 @@ class _Of(Struct):
             yield from self._assignments(facts, label, predicted, runs=True)
             yield from self._what_if(facts, label)
         shares = name in self.snapshot.groups and not facts.broadcasting and facts.refusal is None
-        for strategy in self.asked.strategies if shares else ():
-            yield from self._under(facts, full_name(strategy, self.asked.settings), predicted)
+        for strategy in self.question.strategies if shares else ():
+            yield from self._under(facts, full_name(strategy, self.question.settings), predicted)
         same = ("topic", "code", "severity", "message", "consumers", "consequence", "remedy")
         for found in line.findings:
             yield Findings(
@@ -244,16 +244,16 @@ class _Of(Struct):
 
     def _limits(self, about: str) -> Iterator[Row]:
         """The policy's limits that did not pass."""
-        policy = self.asked.policy
+        policy = self.question.policy
         if policy is None:
             return
         of_all = about == TOPIC and self.snapshot.gaps.unlisted is not None
         rules = tuple(rule for rule in policy.rules if rule.about == about or of_all)
         own = replace(policy, rules=rules)
-        report = check_policy(self.snapshot, own, self.date, settings=self.asked.settings, cluster=self.cluster)
+        report = check_policy(self.snapshot, own, self.date, settings=self.question.settings, cluster=self.cluster)
         used = {one.rule for one in report.judged if one.name is not None}
-        if self.asked.rules_used is not None and used:
-            self.asked.rules_used.add(Counter((self.date, name) for name in used))
+        if self.question.rules_used is not None and used:
+            self.question.rules_used.add(Counter((self.date, name) for name in used))
         for one in report.judged:
             of_fleet = one.name is None and not (one.about == GROUP and of_all)
             if one.verdict in (FAILED, INCOMPLETE) and not of_fleet:
@@ -282,7 +282,7 @@ class _Of(Struct):
             waived_until=None if waived is None else waived.until,
             waived_by=None if waived is None else waived.owner,
             waived_reason=None if waived is None else waived.reason,
-            command=self._command("check", "-p", self.asked.policy.where if self.asked.policy else ""),
+            command=self._command("check", "-p", self.question.policy.where if self.question.policy else ""),
         )
 
     def _command(self, verb: str, *more: str) -> str:
@@ -340,11 +340,11 @@ def _text(value: object, unit: Unit | None) -> str | None:
 
 
 def _fleet_findings(
-    warehouse: Warehouse, night: date, asked: Asked, used: Collection[tuple[date, str]]
+    warehouse: Warehouse, night: date, question: Question, used: Collection[tuple[date, str]]
 ) -> Iterator[Findings]:
     """Findings outside any cluster's document: silent clusters, and rules with nothing to check."""
-    there = warehouse.read(Snapshots, [night]).where("counts").select("cluster").collect() if asked.expected else ()
-    for cluster in sorted(set(asked.expected) - {row[0] for row in there}):
+    there = warehouse.read(Snapshots, [night]).where("counts").select("cluster").collect() if question.expected else ()
+    for cluster in sorted(set(question.expected) - {row[0] for row in there}):
         yield Findings(
             date=night,
             cluster=cluster,
@@ -357,7 +357,7 @@ def _fleet_findings(
             consequence="Its groups are unknown for this night.",
             remedy="Check the log of fetch-routes.",
         )
-    for rule in asked.policy.rules if asked.policy is not None else ():
+    for rule in question.policy.rules if question.policy is not None else ():
         if (night, rule.name) not in used:
             text = f"rule {rule.name}: no {rule.about} of the fleet matches {' or '.join(rule.patterns)}"
             of_fleet: dict[str, Any] = {"date": night, "cluster": None, "group": None, "topic": None}
@@ -447,7 +447,7 @@ _BYTES_A_TASK = 256 << 10
 _MOST_TASKS = 2048
 
 
-def judge(warehouse: Warehouse, asked: Asked, *, force: bool, progress: Progress = no_progress) -> PipelineResult:
+def judge(warehouse: Warehouse, question: Question, *, force: bool, progress: Progress = no_progress) -> PipelineResult:
     """Judge new nights, nights with changed snapshots, and the last night after a changed request.
 
     A policy holds from its first night on; `force` judges all nights.
@@ -457,12 +457,12 @@ def judge(warehouse: Warehouse, asked: Asked, *, force: bool, progress: Progress
     nights = warehouse.nights()
     ingested = [day for day, night in nights.items() if night.ingested is not None]
     unread = tuple(day for day in warehouse.dates(Snapshots) if nights.get(day, Night()).ingested is None)
-    wanted = {day: _token(nights, ingested, day, asked) for day in ingested}
+    wanted = {day: _token(nights, ingested, day, question) for day in ingested}
     days = [day for day in ingested if force or _is_stale(nights[day], wanted[day], last=day == ingested[-1])]
     previous = dict(zip(ingested[1:], ingested[:-1], strict=True))
     if days:
         used = accumulator(warehouse.spark, Counter())
-        rows = replace(asked, rules_used=used).rows
+        rows = replace(question, rules_used=used).rows
         judged = in_workers(
             _inputs(warehouse, days), rows, union_ddl(PER_GROUP), lambda done: progress("judge groups", done, 0)
         )
@@ -476,22 +476,22 @@ def judge(warehouse: Warehouse, asked: Asked, *, force: bool, progress: Progress
         sends = _rows(staged, Sends).join(counts, ["date", "cluster", "topic"], "left")
         sends = sends.withColumn("groups", fn.coalesce("number", fn.lit(0)))
         warehouse.replace(Sends, sends, days)
-        own = [found for day in days for found in _fleet_findings(warehouse, day, asked, used.value)]
+        own = [found for day in days for found in _fleet_findings(warehouse, day, question, used.value)]
         findings = _rows(staged, Findings).unionByName(warehouse.frame(Findings, own))
         warehouse.replace(Findings, findings, days)
         pairs = {day: previous[day] for day in days if day in previous}
         warehouse.replace(Changes, changes(warehouse, pairs), days)
         for day in days:
             warehouse.mark(day, NIGHTS, wanted[day])
-    verdict = verdict_of_last_night(warehouse, asked)
+    verdict = verdict_of_last_night(warehouse, question)
     return PipelineResult(warehouse.place, judged=tuple(days), incomplete=unread, verdict=verdict)
 
 
-def _token(nights: Mapping[date, Night], ingested: Sequence[date], day: date, asked: Asked) -> str:
+def _token(nights: Mapping[date, Night], ingested: Sequence[date], day: date, question: Question) -> str:
     place = ingested.index(day)
     before = ingested[place - 1] if place else None
     made = short(__version__, nights[day].ingested, before, before and nights[before].ingested)
-    return f"{made}.{short(asked.text, asked.expected)}"
+    return f"{made}.{short(question.text, question.expected)}"
 
 
 def _is_stale(night: Night, wanted: str, *, last: bool) -> bool:
@@ -531,7 +531,7 @@ from (
 """
 
 
-def verdict_of_last_night(warehouse: Warehouse, asked: Asked) -> Verdict | None:
+def verdict_of_last_night(warehouse: Warehouse, question: Question) -> Verdict | None:
     """The verdict of the last whole night; None without one."""
     days = warehouse.whole_nights()
     if not days:
@@ -541,7 +541,7 @@ def verdict_of_last_night(warehouse: Warehouse, asked: Asked) -> Verdict | None:
     (row,) = warehouse.spark.sql(_VERDICT).collect()
     found: dict[str, Any] = row.asDict()
     clusters = set(found.pop("clusters"))
-    silent = tuple(sorted(set(asked.expected) - clusters))
+    silent = tuple(sorted(set(question.expected) - clusters))
     previous = days[-2] if len(days) > 1 else None
     verdict = Verdict(date=days[-1], previous=previous, clusters=len(clusters), silent=silent, **found)
     return replace(verdict, line=verdict.sentence)

@@ -201,9 +201,9 @@ def _of_dashboard(reads: DashboardReads, host: str, port: int, access: Access, n
 
 
 def _of_proxy(access: Access, *, tls: bool) -> Results:
-    with closing(Proxies(access, tls=tls)) as asked:
-        asked.consumers(ANY_GROUP)
-        for part in asked.unread():
+    with closing(Proxies(access, tls=tls)) as opened:
+        opened.consumers(ANY_GROUP)
+        for part in opened.unread():
             raise EndpointError(part.reason)
     yield "reports its consumers"
 

@@ -340,13 +340,13 @@ class Pieces:
         item = next((each for each, _ in answers if isinstance(each, docs.GroupItem)), None)
         queues = docs.queue_states(each for each, _ in answers if isinstance(each, docs.TopicConsumerDocument))
         reports: dict[str, MemberReport] = {}
-        held: dict[str, frozenset[MessageQueue]] = {}
+        by_consumer: dict[str, frozenset[MessageQueue]] = {}
         for each, where in answers:
             if isinstance(each, docs.RunningInfoDocument):
                 client_id = docs.client_id(each.properties) or ""
                 evidence = docs.consumer_evidence(each, where) if self._wanted.evidence else None
                 reports[client_id] = docs.member_report(each, client_id, evidence)
-                held[client_id] = docs.held_queues(each, where)
+                by_consumer[client_id] = docs.held_queues(each, where)
         views: tuple[MemberView, ...] | None = None
         if lists:
             views = tuple(MemberView(docs.connections(each), Seen(where)) for each, where in lists)
@@ -364,7 +364,7 @@ class Pieces:
             consume_from_where=first.consume_from_where if first else None,
             views=views,
             topics=tuple(sorted(topics)) or None,
-            queues=docs.with_owners(queues, held, ids, reports),
+            queues=docs.with_owners(queues, by_consumer, ids, reports),
             reports=reports,
         )
 

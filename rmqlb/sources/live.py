@@ -326,11 +326,11 @@ class LiveSource:
             states.update(some)
             if len(batch) == 1:
                 lags[batch[0]] = sum(state.lag or 0 for state in some.values())
-        group, via, held = self._with_reports(replace(group, seen=self._seen()), lags)
-        if self._wanted.evidence and via.keys() <= held.keys():
+        group, via, by_consumer = self._with_reports(replace(group, seen=self._seen()), lags)
+        if self._wanted.evidence and via.keys() <= by_consumer.keys():
             states = dict.fromkeys(self._readable(group.reports), QueueState()) | states
         members = frozenset(client_id for client_id in group.client_ids or () if not is_grpc(client_id))
-        owned = docs.with_owners(states, held, members, group.reports)
+        owned = docs.with_owners(states, by_consumer, members, group.reports)
         reads = self._reads_in_time
         if reads is None:
             return replace(group, queues=owned)
@@ -392,11 +392,11 @@ class LiveSource:
         )
         left_out = sorted(via.keys() & self._wanted.unasked)
         self._unread += [Unread("member", group.group, "not queried, to spare it", each) for each in left_out]
-        held = {client_id: queues for client_id, (_, queues) in answers}
+        by_consumer = {client_id: queues for client_id, (_, queues) in answers}
         for part in self._unread:
             if (part.kind, part.name) == ("member", group.group) and is_ghost(part.reason):
-                held[part.detail or ""] = frozenset()
-        return replace(group, reports={client_id: report for client_id, (report, _) in answers}), via, held
+                by_consumer[part.detail or ""] = frozenset()
+        return replace(group, reports={client_id: report for client_id, (report, _) in answers}), via, by_consumer
 
     def _reported(
         self, group: str, client_id: str, addresses: Sequence[str]

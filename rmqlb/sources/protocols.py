@@ -68,12 +68,12 @@ def _spoken(scheme: str, host: str, port: int, seconds: float, *, trusted: bool)
     A server that was sent HTTP already is asked only whether it speaks RocketMQ's protocol.
     """
     family, is_tls = scheme.removesuffix("s"), scheme.endswith("s")
-    asked = [_question()] if family == "http" else [_question(), _HTTP]
+    probes = [_question()] if family == "http" else [_question(), _HTTP]
     try:
-        plain = None if is_tls else _family(host, port, seconds, asked)
+        plain = None if is_tls else _family(host, port, seconds, probes)
         # A server of HTTPS answers a plain request with HTTP's error 400.
         if plain in (None, "http") and _speaks_tls(host, port, seconds):
-            return f"{_family(host, port, seconds, asked, tls=True) or family}s" if trusted else scheme
+            return f"{_family(host, port, seconds, probes, tls=True) or family}s" if trusted else scheme
         return _family(host, port, seconds, [_question(), _HTTP]) if is_tls else plain
     except (OSError, ValueError):
         return None

@@ -49,8 +49,8 @@ def fetch_source(
     routes = {name: sighting for name, sighting in read.routes.items() if everything.takes_topic(name)}
     groups = {name: seen for name, seen in read.groups.items() if everything.takes_group(name)}
     in_vain = [
-        *in_vain_of("topic", everything.topics, read.routes, routes, read.endpoint, told=not redact),
-        *in_vain_of("group", everything.groups, read.groups, groups, read.endpoint, told=not redact),
+        *in_vain_of("topic", everything.topics, read.routes, routes, read.endpoint, names_globs=not redact),
+        *in_vain_of("group", everything.groups, read.groups, groups, read.endpoint, names_globs=not redact),
     ]
     snapshot = replace(read, routes=routes, groups=groups)
     names: Renaming | None = None

@@ -194,11 +194,11 @@ def require_members(said: Iterable[str], client_ids: Collection[str], option: st
 
 
 def in_vain_of(
-    kind: Kind, globs: Names, present: Names, taken: Names, endpoint: str, *, told: bool = True
+    kind: Kind, globs: Names, present: Names, taken: Names, endpoint: str, *, names_globs: bool = True
 ) -> list[Finding]:
     """A finding for each pattern that matches nothing (raises DataError where a name in full is not there)."""
     return [
-        Finding("matches-nothing", f"none of the {kind}s matches {glob if told else 'a pattern'}{own}")
+        Finding("matches-nothing", f"none of the {kind}s matches {glob if names_globs else 'a pattern'}{own}")
         for glob, own in _unmatched(kind, globs, present, taken, endpoint, " without --system")
     ]
 

@@ -58,7 +58,7 @@ def plan_rebalance(
         text = f"--strategy {ALL if has_all else ' and '.join(names)} and --to-strategy contradict each other"
         raise UsageError(text, hint="name one current strategy with --strategy")
     strategies.must_apply(reported=before is None)
-    asked = conditions(fail_on, PLAN_FIGURES)
+    fail_conditions = conditions(fail_on, PLAN_FIGURES)
     chosen, opened = select(group, **of_selection), reader(source)
     if changes == Changes() and pop_share is None:
         hint = "name a change: --scale-to, --add, --remove, --to-strategy, --add-broker, --remove-broker, --read-queues"
@@ -78,7 +78,7 @@ def plan_rebalance(
             found, changes, explain=explain, compared=compared, pop_share=pop_share, scenario=scenario
         )
         plan, of_starts = _with_starts(plan, found, opened)
-        tried = tuple(try_on_plan(each, plan.summary, places) for each in asked)
+        tried = tuple(try_on_plan(each, plan.summary, places) for each in fail_conditions)
         return replace(plan, conditions=tried, rates=known.source), (*findings, *of_starts)
 
     plans, findings = chosen.ask(snapshot, plan_of)

@@ -42,7 +42,7 @@ def show_groups(
     require_lag(max_lag)
     rules = None if policy is None else policy_of(policy)
     lowest = given(one_of, severity, "--severity", SEVERITIES)
-    asked = conditions(fail_on, engine.GROUPS_FIGURES)
+    fail_conditions = conditions(fail_on, engine.GROUPS_FIGURES)
     strategies, names = reported_strategies(strategy_options), names_of(groups)
     before = earlier_snapshots(earlier)
     everything = Everything(groups=names, of_groups=True)
@@ -53,7 +53,7 @@ def show_groups(
     settings = strategies.settings_for(list(snapshot.routes))
     past = samples_before(before, snapshot, chosen)
     whole = engine.overview(snapshot, chosen, settings, max_lag, rules, earlier=past, progress=progress)
-    tried = tuple(engine.try_on_groups(condition, whole.groups) for condition in asked)
+    tried = tuple(engine.try_on_groups(condition, whole.groups) for condition in fail_conditions)
     findings = tuple(source_findings(replace(snapshot, unread=engine.unread_of_no_group(snapshot, whole.groups))))
     return with_meta(whole.at_least(lowest, tried), Meta(snapshot, findings))
 

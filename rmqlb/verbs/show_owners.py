@@ -55,5 +55,5 @@ def _by_brokers(group: Group, source: Reader) -> tuple[tuple[BrokerAssignments, 
     answers = source.open().ask_assignments(group.seen.group, questions[:MOST_ASKED])
     if answers is None:
         return (), ()
-    asked = compare_assignments(group.seen, routes, answers)
-    return asked, tuple(assignment_findings(asked, len(questions)))
+    answered = compare_assignments(group.seen, routes, answers)
+    return answered, tuple(assignment_findings(answered, len(questions)))

@@ -51,7 +51,7 @@ def size_group(
     `sizes` are the fewest and the most to try; `consume_us` is the time of a listener for a message. Without it and
     `consume_threads`, consumers' reports count. A question without limits gets the usual ones.
     """
-    asked = conditions(fail_on, SIZE_FIGURES)
+    fail_conditions = conditions(fail_on, SIZE_FIGURES)
     asked_for_rates = asked_rates(rates)
     has_rate = asked_for_rates.given
     question, assumed = _usual_limits(question, has_rate=has_rate)
@@ -90,7 +90,7 @@ def size_group(
         if len(set(now.client_ids)) < len(now.client_ids) or now.strategy_of or now.sdk_of:
             size = replace(size, consumers_now=None)  # no size describes it
         size = size if answered is None else answered(size)
-        size = replace(size, conditions=tuple(try_on_size(condition, size) for condition in asked))
+        size = replace(size, conditions=tuple(try_on_size(condition, size) for condition in fail_conditions))
         return size, tuple(_findings(own, found))
 
     found, findings = chosen.ask(snapshot, size_of)

@@ -150,15 +150,15 @@ def ask_starts(
     source: Reader, group: ConsumerGroup | None, questions: Sequence[OffsetQuestion]
 ) -> tuple[States, tuple[Finding, ...]]:
     """What brokers answer, nothing where they cannot be asked; and why some answers are missing."""
-    asked = questions[:MOST_ASKED]
-    answers = source.open().ask_offsets(group.group, asked) if group is not None and asked else None
+    chosen = questions[:MOST_ASKED]
+    answers = source.open().ask_offsets(group.group, chosen) if group is not None and chosen else None
     if answers is None:
         return {}, ()
     found = []
-    if len(questions) > len(asked):
-        text = f"brokers were asked about {len(asked)} of {counted(len(questions), 'queue')} that change owners"
+    if len(questions) > len(chosen):
+        text = f"brokers were asked about {len(chosen)} of {counted(len(questions), 'queue')} that change owners"
         found.append(Finding("starts-not-asked", f"start offsets: {text}; consume stats give the others"))
-    if len(asked) > len(answers):
-        text = f"brokers did not answer for {len(asked) - len(answers)} of {counted(len(asked), 'queue')}"
+    if len(chosen) > len(answers):
+        text = f"brokers did not answer for {len(chosen) - len(answers)} of {counted(len(chosen), 'queue')}"
         found.append(Finding("starts-not-asked", f"start offsets: {text}"))
     return answers, tuple(found)

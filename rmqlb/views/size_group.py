@@ -187,8 +187,8 @@ def _headline(size: GroupSize) -> str:
 
 def _is_open(size: GroupSize) -> bool:
     """Whether the question is not answered: without rates, limits of balance allow the fewest consumers."""
-    asked = size.limits
-    lost = asked.survive or asked.survive_host or asked.survive_broker
+    wanted = size.limits
+    lost = wanted.survive or wanted.survive_host or wanted.survive_broker
     is_fewest = len(size.curve) > 1 and size.consumers == size.curve[0].consumers
     return size.threads is None and size.queues_per_broker is None and not lost and is_fewest
 

@@ -19,7 +19,7 @@ from msgspec import to_builtins
 from rmqlb.engine.allocate.rules import NAMES
 from rmqlb.model.pipeline_result import PipelineResult
 from rmqlb.pipeline.ingest import files_at, find_files, ingest
-from rmqlb.pipeline.judge import Asked, judge
+from rmqlb.pipeline.judge import Question, judge
 from rmqlb.pipeline.spark import find_java
 from rmqlb.pipeline.tables import TABLES, Row, columns
 from rmqlb.pipeline.warehouse import Warehouse
@@ -35,7 +35,7 @@ waivers:
   - {rule: even, cluster: fleet-a, limit: idle, reason: known, owner: the team, until: 2099-01-01}
   - {rule: even, cluster: fleet-b, limit: idle, reason: over, until: 2020-01-01}
 """
-ASKED = Asked(strategies=("AVG", "AVG_BY_CIRCLE"), policy=parse_policy(POLICY, "policy.yaml", NAMES), text="tests")
+ASKED = Question(strategies=("AVG", "AVG_BY_CIRCLE"), policy=parse_policy(POLICY, "policy.yaml", NAMES), text="tests")
 
 
 def ingest_files(
@@ -46,9 +46,9 @@ def ingest_files(
         return ingest(warehouse, [*local, *files_at(warehouse, uris)], cluster, force=force)
 
 
-def judge_nights(warehouse: Warehouse, asked: Asked | None = None, *, force: bool = False) -> PipelineResult:
+def judge_nights(warehouse: Warehouse, asked: Question | None = None, *, force: bool = False) -> PipelineResult:
     with warehouse.writing():
-        return judge(warehouse, asked or Asked(), force=force)
+        return judge(warehouse, asked or Question(), force=force)
 
 
 def rows(warehouse: Warehouse, table: type[Row], *days: date) -> list[dict[str, Any]]:

@@ -9,7 +9,7 @@ import pytest
 from rmqlb.errors import DataError
 from rmqlb.pipeline.documents import labels
 from rmqlb.pipeline.ingest import find_files, read_expected
-from rmqlb.pipeline.judge import Asked
+from rmqlb.pipeline.judge import Question
 from rmqlb.pipeline.tables import Changes, Figures, Groups, Quarantine, Queues, Snapshots
 from rmqlb.pipeline.warehouse import Warehouse, first_kept
 from tests.support.mismatches import refusal
@@ -139,7 +139,7 @@ def test_a_silent_cluster_is_a_finding_and_a_violation(warehouse: Warehouse, tmp
     ingest_files(warehouse, write(tmp_path / "in", {"cluster=x/date=2026-11-21/s.json": one()}))
     expected = tmp_path / "expected"
     expected.write_text("# ours\nx\n\ny # silent\n")
-    done = judge_nights(warehouse, Asked(expected=read_expected(str(expected))))
+    done = judge_nights(warehouse, Question(expected=read_expected(str(expected))))
     assert done.verdict is not None
     assert (done.verdict.silent, done.verdict.is_violated) == (("y",), True)
     assert "silent: y" in done.verdict.line

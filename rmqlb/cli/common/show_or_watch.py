@@ -78,9 +78,9 @@ def answer(
     verb = command.replace("-", "_")
     module = module or verb
     terminal = Terminal(command, output, formats, options if isinstance(options, PageOptions) else None)
-    asked = ask(imported(f"verbs.{module}.{verb}"), Reader(source, terminal), options, **more)
+    question = ask(imported(f"verbs.{module}.{verb}"), Reader(source, terminal), options, **more)
     shown = f"{module}.{report}" if isinstance(report, str) else report
-    return show_verb(asked, shown, terminal, watching, doing=doing, hint=hint)
+    return show_verb(question, shown, terminal, watching, doing=doing, hint=hint)
 
 
 def show_verb(

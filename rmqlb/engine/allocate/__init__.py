@@ -138,7 +138,7 @@ def allocate(
     must_have(name, sdk_of.values() if ids else (usual,))
     if not ids:
         prepared.strategy(name, usual).share("nobody")  # throws as every client would
-    return {client_id: list(prepared.strategy(name, its).share(client_id)) for client_id, its in sdk_of.items()}
+    return {client_id: list(prepared.strategy(name, own).share(client_id)) for client_id, own in sdk_of.items()}
 
 
 def allocate_for(
@@ -219,7 +219,7 @@ def given_sdks(sdk: str, sdks: Mapping[str, str] | None) -> tuple[Sdk, dict[str,
     """The usual library, and the libraries by client ID (raises UsageError)."""
     require(sdk, str, "sdk")
     require(sdks, Mapping[str, str] | None, "sdks")
-    return sdk_named(sdk).sdk, {client_id: sdk_named(its).sdk for client_id, its in (sdks or {}).items()}
+    return sdk_named(sdk).sdk, {client_id: sdk_named(own).sdk for client_id, own in (sdks or {}).items()}
 
 
 def must_have(strategy: str, sdks: Iterable[Sdk]) -> None:

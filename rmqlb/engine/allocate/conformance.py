@@ -131,11 +131,11 @@ def _by_topic(queues: Iterable[MessageQueue]) -> dict[str, list[MessageQueue]]:
 
 
 def _answers(
-    name: str, queues: list[MessageQueue], ids: list[str], asked: Iterable[str], own: Settings
+    name: str, queues: list[MessageQueue], ids: list[str], checked: Iterable[str], own: Settings
 ) -> tuple[dict[str, list[MessageQueue]], dict[str, str]]:
     """Client ID → its queues, sorted, or what the strategy throws."""
     shares, throws = dict[str, list[MessageQueue]](), dict[str, str]()
-    for client_id in asked:
+    for client_id in checked:
         try:
             # Created again for each consumer: every client has its own strategy object.
             shares[client_id] = sort_queues(prepare(name, queues, ids, own).share(client_id))

@@ -33,7 +33,7 @@ def spread(owners: Owners, client_ids: Sequence[str], *, broadcasting: bool = Fa
     """How evenly consumers own the queues; in BROADCASTING, duplicate owners are correct and not counted."""
     processes, of_each = Counter(client_ids), owners.values()
     numbers = list(counts(owners, processes).values())
-    held = sum(numbers)
+    assigned = sum(numbers)
     shared = sum(any(processes[client_id] > 1 for client_id in own) for own in of_each)
     return Spread(
         queues=len(owners),
@@ -41,9 +41,9 @@ def spread(owners: Owners, client_ids: Sequence[str], *, broadcasting: bool = Fa
         unassigned=sum(not own for own in of_each),
         duplicate_owners=0 if broadcasting else sum(len(own) > 1 for own in of_each),
         queues_of_duplicate_client_ids=0 if broadcasting else shared,
-        queues_per_consumer=QueuesPerConsumer(min(numbers), held / len(numbers), max(numbers)) if numbers else None,
+        queues_per_consumer=QueuesPerConsumer(min(numbers), assigned / len(numbers), max(numbers)) if numbers else None,
         # One division, so that 3 over 15/7 is exactly the 1.4 that a user writes as a limit.
-        imbalance=max(numbers) * len(numbers) / held if held else None,
+        imbalance=max(numbers) * len(numbers) / assigned if assigned else None,
         consumers=len(processes),
     )
 

@@ -233,20 +233,20 @@ def compare_assignments(
     queues = {route.topic: route.subscribe_queues() for route in routes}
     found = grouped(((question.topic, question.broker_name), question) for question in answers)
     compared = []
-    for (topic, broker_name), asked in sorted(found.items()):
-        modes = {mode for each in asked if (mode := answers[each].mode) is not None}
+    for (topic, broker_name), questions in sorted(found.items()):
+        modes = {mode for each in questions if (mode := answers[each].mode) is not None}
         mismatches = []
-        for each in asked:
+        for each in questions:
             answer, predicted = answers[each].queues, _predicted(group, each, answers[each], queues[topic])
             if answer not in [None if own is None else {*own} for own in predicted]:
                 mismatches.append(AssignmentMismatch(each.client_id, _listed(answer), _listed(predicted[0])))
-        compared.append(BrokerAssignments(topic, broker_name, tuple(sorted(modes)), len(asked), tuple(mismatches)))
+        compared.append(BrokerAssignments(topic, broker_name, tuple(sorted(modes)), len(questions), tuple(mismatches)))
     return tuple(compared)
 
 
-def assignment_findings(asked: Sequence[BrokerAssignments], questions: int) -> Iterator[Finding]:
-    differ = [(each, mismatch) for each in asked for mismatch in each.mismatches]
-    number = sum(each.consumers for each in asked)
+def assignment_findings(compared: Sequence[BrokerAssignments], questions: int) -> Iterator[Finding]:
+    differ = [(each, mismatch) for each in compared for mismatch in each.mismatches]
+    number = sum(each.consumers for each in compared)
     if differ:
         each, first = differ[0]
         text = (
@@ -262,15 +262,15 @@ def assignment_findings(asked: Sequence[BrokerAssignments], questions: int) -> I
 
 
 def _predicted(
-    group: ConsumerGroup, asked: AssignmentQuestion, answer: AssignmentAnswer, queues: Sequence[MessageQueue]
+    group: ConsumerGroup, query: AssignmentQuestion, answer: AssignmentAnswer, queues: Sequence[MessageQueue]
 ) -> list[list[MessageQueue] | None]:
     """The broker's answers by each possible `popShareQueueNum`, in the reported mode."""
-    listed = next((view.client_ids for view in group.views or () if view.broker_addr == asked.address), None)
+    listed = next((view.client_ids for view in group.views or () if view.broker_addr == query.address), None)
     mode: RequestMode = "POP" if answer.mode == "POP" else "PULL"
-    shares = (group.pop_share_queue_nums or {}).get(asked.topic) if mode == "POP" else None
-    brokers = (AskedBroker(asked.broker_name, listed, mode, share) for share in shares or (DEFAULT_SHARE,))
-    answers = (query_assignment(each, asked.strategy, asked.topic, queues, [asked.client_id]) for each in brokers)
-    return [each[asked.client_id] for each in answers]
+    shares = (group.pop_share_queue_nums or {}).get(query.topic) if mode == "POP" else None
+    brokers = (AskedBroker(query.broker_name, listed, mode, share) for share in shares or (DEFAULT_SHARE,))
+    answers = (query_assignment(each, query.strategy, query.topic, queues, [query.client_id]) for each in brokers)
+    return [each[query.client_id] for each in answers]
 
 
 def _listed(queues: Iterable[MessageQueue] | None) -> tuple[QueueName, ...] | None:

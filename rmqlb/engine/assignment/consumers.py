@@ -35,7 +35,7 @@ def popped_topics(group: ConsumerGroup) -> frozenset[str]:
         return reported
     pulled = {queue.topic for queue, state in group.queues.items() if state.owners}
     modes = group.request_modes or {}
-    return reported | {topic for topic, its in modes.items() if _POP in its and topic not in pulled}
+    return reported | {topic for topic, own in modes.items() if _POP in own and topic not in pulled}
 
 
 def pop_refusal(group: ConsumerGroup, topics: Iterable[str]) -> DataError:
@@ -82,7 +82,7 @@ def ask_proxy(group: ConsumerGroup | None) -> str:
         return "to list a Proxy's consumers, pass its remoting port, --proxy HOST:8080 (for a file, to fetch-routes)"
     if not group.proxies:
         return "none of the given Proxies answered"
-    return f"pass each Proxy with --proxy; {_asked(group)} lists no consumer of the group"
+    return f"pass each Proxy with --proxy; {_named_proxies(group)} lists no consumer of the group"
 
 
 def is_surely_offline(group: ConsumerGroup) -> bool:
@@ -95,7 +95,7 @@ def nobody_online(name: str | None, group: ConsumerGroup | None, hint: str, more
     if group is None:
         problem = f"{title} has no consumer online"
     elif group.proxies and is_surely_offline(group):
-        problem = f"{title} has no consumer online, at brokers or at {_asked(group)}"
+        problem = f"{title} has no consumer online, at brokers or at {_named_proxies(group)}"
     else:
         unpolled = ", and no broker holds a receive request of it" if group.polling_num == 0 else ""
         problem = f"no consumer of {title} is visible{unpolled}: it is offline, or behind a Proxy"
@@ -103,7 +103,7 @@ def nobody_online(name: str | None, group: ConsumerGroup | None, hint: str, more
     return DataError(problem + more, hint=hint, group=name, code="no-consumer-online")
 
 
-def _asked(group: ConsumerGroup) -> str:
+def _named_proxies(group: ConsumerGroup) -> str:
     return "Proxy " + ", ".join(view.proxy_addr for view in group.proxies or ())
 
 
@@ -168,7 +168,7 @@ def assigned_by_broker(group: ConsumerGroup | None, client_ids: Iterable[str]) -
     ids = [i for i in dict.fromkeys(client_ids) if i in reports and reports[i].client_rebalance is not None]
     asks = {i: reports[i].client_rebalance is False for i in ids}
     usual = 2 * sum(asks.values()) > len(asks)
-    return usual, {i: its for i, its in asks.items() if its != usual}
+    return usual, {i: own for i, own in asks.items() if own != usual}
 
 
 def shared_id_findings(client_ids: Iterable[str]) -> Iterator[Finding]:

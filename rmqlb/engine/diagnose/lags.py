@@ -355,9 +355,9 @@ def slow_consumer(case: Case) -> Iterator[GroupFinding]:
     left = [queue for queue in growing if queue not in explained]
     for client_id, share in shares.items():
         for topic in sorted({queue.topic for queue in left if queue in share}):
-            its = {queue: lag for queue, lag in share.items() if queue.topic == topic}
-            late = tuple(queue for queue in left if queue in its)
-            slow.collect(_slow_listener(case, client_id, its, late, reports, others))
+            own = {queue: lag for queue, lag in share.items() if queue.topic == topic}
+            late = tuple(queue for queue in left if queue in own)
+            slow.collect(_slow_listener(case, client_id, own, late, reports, others))
     if slow.found:
         queues, number = slow.queues, counted(len(others), "other consumer")
         yield case.finding(

@@ -445,12 +445,12 @@ def _is(switches: Sequence[tuple[int, bool]], at_us: int) -> bool:
 
 
 def _inflow(log: EventLog, weights: Mapping[MessageQueue, float], at_us: int) -> dict[MessageQueue, float]:
-    total, taking = defaultdict[str, float](float), defaultdict[str, float](float)
+    total, serving = defaultdict[str, float](float), defaultdict[str, float](float)
     is_up = {each: _is(log.there[each], at_us) and _is(log.served.get(each, [(0, True)]), at_us) for each in weights}
     for queue, weight in weights.items():
         total[queue.topic] += weight * _is(log.there[queue], 0)
-        taking[queue.topic] += weight * is_up[queue]
-    scale = {topic: total[topic] / weight if weight else 0.0 for topic, weight in taking.items()}
+        serving[queue.topic] += weight * is_up[queue]
+    scale = {topic: total[topic] / weight if weight else 0.0 for topic, weight in serving.items()}
     return {queue: weight * scale[queue.topic] * is_up[queue] for queue, weight in weights.items()}
 
 

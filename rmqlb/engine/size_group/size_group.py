@@ -393,8 +393,8 @@ def _rank(one: SizePoint, limits: SizeLimits) -> tuple[int, int, float, float, f
     if one.satisfied:
         return 0, 0, 0.0, 0.0, 0.0, 0.0, one.consumers
     imbalance = inf if one.imbalance is None else one.imbalance
-    asked = (limits.outage_ms, one.catch_up_ms), (limits.drain_in_ms, one.drain_ms)
-    slowest = max((inf if ms is None else ms for wanted, ms in asked if wanted is not None), default=0.0)
+    times = (limits.outage_ms, one.catch_up_ms), (limits.drain_in_ms, one.drain_ms)
+    slowest = max((inf if ms is None else ms for wanted, ms in times if wanted is not None), default=0.0)
     used = 0.0 if one.utilisation is None or "max-utilisation" not in one.fails else one.utilisation
     losses = (
         (limits.survive, one.after_loss),

@@ -220,19 +220,19 @@ def answers(warehouse: Warehouse, nights: Nights, window: Sequence[date], thresh
         warehouse.read(table, window).createOrReplaceTempView(folder_of(table))
     news = spark.sql(nights.fill(NEWS)).cache()
     news.createOrReplaceTempView("news")
-    asked = {
+    wanted = {
         query.name: replace(query, source=nights.fill(query.source), where=nights.fill(query.where))
         for query in queries(thresholds).values()
     }
     try:
-        found = spark.sql(_in_one(asked.values())).collect()
+        found = spark.sql(_in_one(wanted.values())).collect()
     finally:
         news.unpersist()
-    rows: dict[str, dict[str | None, list[Row]]] = {query: {} for query in asked}
-    counts: dict[str, dict[str | None, int]] = {query: {} for query in asked}
+    rows: dict[str, dict[str | None, list[Row]]] = {query: {} for query in wanted}
+    counts: dict[str, dict[str | None, int]] = {query: {} for query in wanted}
     decoded = [(name, msgspec.json.decode(text), *more) for name, text, *more in found]
-    for name, row, place, in_fleet, of_cluster, in_cluster in sorted(decoded, key=partial(_order, asked)):
-        query, cluster = asked[name], row["cluster"]
+    for name, row, place, in_fleet, of_cluster, in_cluster in sorted(decoded, key=partial(_order, wanted)):
+        query, cluster = wanted[name], row["cluster"]
         scopes: dict[str | None, int] = {}  # page that shows the row → how many rows there are
         if place is None:
             scopes = {None: 0} if row["ofFleet"] else {} if cluster is None else {cluster: 0}
@@ -244,23 +244,23 @@ def answers(warehouse: Warehouse, nights: Nights, window: Sequence[date], thresh
             rows[name].setdefault(scope, []).append(own)
             counts[name][scope] = count
     tables = [folder_of(table) for table in TABLES if warehouse.dates(table)]
-    return Answers(nights, thresholds, warehouse.place, tables, asked, rows, counts)
+    return Answers(nights, thresholds, warehouse.place, tables, wanted, rows, counts)
 
 
-def _order(asked: Mapping[str, Query], row: Sequence[Any]) -> tuple[str, list[tuple[bool, Any]]]:
+def _order(wanted: Mapping[str, Query], row: Sequence[Any]) -> tuple[str, list[tuple[bool, Any]]]:
     name, of, place, *_ = row
-    per = asked[name].per
+    per = wanted[name].per
     keys = [place] if per is None else [of[key] for key in per]
     return name, [(key is not None, key) for key in keys]
 
 
-def _in_one(asked: Iterable[Query]) -> str:
+def _in_one(wanted: Iterable[Query]) -> str:
     """All queries as one, each row as JSON; of a list only the rows of some page, with the number of all."""
     as_json = "to_json(struct(t.*), map('ignoreNullFields', 'false'))"
     parts = (
         f"SELECT '{query.name}' AS query, {query.limit} AS top, t.place, t.cluster, {as_json} AS row "
         f"FROM ({query.ran}) AS t"
-        for query in asked
+        for query in wanted
     )
     counted = (
         "SELECT t.*, count(*) OVER (PARTITION BY t.query) AS inFleet, "

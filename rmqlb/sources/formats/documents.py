@@ -542,7 +542,7 @@ def assignment(document: AssignmentDocument) -> AssignmentAnswer:
 
 def with_owners(
     queues: Mapping[MessageQueue, QueueState],
-    held: Mapping[str, Set[MessageQueue]],  # client ID → its queues; a consumer that did not answer is absent
+    by_consumer: Mapping[str, Set[MessageQueue]],  # client ID → its queues; a consumer that did not answer is absent
     members: Set[str] | None,
     reports: Mapping[str, MemberReport],
 ) -> dict[MessageQueue, QueueState]:
@@ -553,9 +553,9 @@ def with_owners(
     """
     popped = frozenset[str]().union(*(report.pop_topics or () for report in reports.values()))
     owners: dict[MessageQueue, frozenset[str]] = {}
-    if members and members <= held.keys():
+    if members and members <= by_consumer.keys():
         owners = dict.fromkeys((queue for queue in queues if queue.topic not in popped), frozenset())
-    for client_id, found in held.items():
+    for client_id, found in by_consumer.items():
         owners |= {queue: owners.get(queue, frozenset()) | {client_id} for queue in found}
     states = {queue: queues.get(queue, QueueState()) for queue in (*queues, *owners)}
     return states | {queue: replace(states[queue], owners=ids) for queue, ids in owners.items()}
