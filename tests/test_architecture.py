@@ -104,6 +104,8 @@ def test_the_public_names_are_these_here_and_for_type_checkers() -> None:
     imports = [node for node in ast.parse(stub).body if isinstance(node, ast.ImportFrom)]
     homes = {alias.asname: node.module for node in imports for alias in node.names}
     assert homes == {**rmqlb._HOMES, "__version__": "rmqlb.version"}  # type: ignore[attr-defined]
+    named = [each.replace(":", "(").split("(")[0] for p in modules() for each in p.read_text().split("\nclass ")[1:]]
+    assert len(set(named)) == len(named), sorted(named)
 
 
 def loaded_after(*arguments: str) -> set[str]:

@@ -50,7 +50,7 @@ def modules(*arguments: str) -> int:
 
 
 BUDGETS: Mapping[str, tuple[int, Callable[[], int]]] = {
-    "lines of the product": (51_855, lambda: lines((ROOT / "rmqlb").rglob("*.py"))),
+    "lines of the product": (51_854, lambda: lines((ROOT / "rmqlb").rglob("*.py"))),
     "files of the product": (263, lambda: len([*(ROOT / "rmqlb").rglob("*.py")])),
     "lines of tests": (35_976, lambda: lines((ROOT / "tests").rglob("*.py"))),
     "files in git": (1_000, in_git),

@@ -98,7 +98,7 @@ def places() -> Iterator[tuple[str, str]]:
     quiet = Terminal("show-route", OutputOptions())
     yield "rmqlb/sources/opening.py: the hint", hint_of(lambda: open_source("ftp://h", Access()))
     yield "rmqlb/sources/source_text.py: the hint", hint_of(lambda: check_source("ftp://h", "x"))
-    yield "rmqlb/cli/common/reading.py: the hint", hint_of(lambda: reading.Reader(SourceOptions(), quiet))
+    yield "rmqlb/cli/common/reading.py: the hint", hint_of(lambda: reading.Reading(SourceOptions(), quiet))
     yield "rmqlb/cli/common/options.py: the help of -s", option("--source")
     yield "rmqlb/cli/main.py: the help", get_command(app).help or ""
     yield "docs/sources.md", page("sources.md")

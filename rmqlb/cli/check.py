@@ -4,7 +4,7 @@ import typer
 
 from rmqlb.cli.common.declare import command, own
 from rmqlb.cli.common.options import EarlierOptions, OutputOptions, PolicyOptions, SourceOptions
-from rmqlb.cli.common.reading import Reader, ask
+from rmqlb.cli.common.reading import Reading, ask
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.cli.exit_codes import ExitCode
 from rmqlb.model.result import counted
@@ -55,7 +55,7 @@ def check(source: SourceOptions, output: OutputOptions, chosen: CheckOptions) ->
         terminal.write(text)
         return
     today = amounts.given(amounts.day, chosen.today, "--today")
-    checking = ask(verb.check, Reader(source, terminal), chosen, today=today)
+    checking = ask(verb.check, Reading(source, terminal), chosen, today=today)
     with terminal.progress(verb="checking") as progress:
         result = checking(progress=progress)
     code = {"failed": ExitCode.CONDITION, "incomplete": ExitCode.DATA}.get(result.outcome, ExitCode.OK)

@@ -6,7 +6,7 @@ import typer
 from rmqlb.cli.common.declare import Panel, Text, Texts, command, own
 from rmqlb.cli.common.options import LagOptions, OutputOptions, SourceOptions, StrategyOptions
 from rmqlb.cli.common.output_files import PageOptions
-from rmqlb.cli.common.reading import Reader, ask, earlier_files
+from rmqlb.cli.common.reading import Reading, ask, earlier_files
 from rmqlb.cli.common.show_or_watch import WatchFlag, WatchOptions, show
 from rmqlb.cli.common.terminal import SnapshotView, Terminal
 from rmqlb.cli.exit_codes import ExitCode
@@ -60,7 +60,7 @@ def diagnose(source: SourceOptions, options: DiagnoseOptions, output: OutputOpti
 
     terminal = Terminal("diagnose", output, more_formats=("jsonl", "prometheus"), files=options)
     lowest = given(one_of, options.fail_on, "--fail-on", (ERROR, WARNING))
-    reader = Reader(source, terminal)
+    reader = Reading(source, terminal)
     samples, watched = options.samples, list[ClusterSnapshot]() if flag.watch else None
     if samples is not None and samples > _MOST and not flag.watch:
         raise UsageError(f"--samples {samples}: at most {_MOST}", hint="--watch has no limit")

@@ -6,7 +6,7 @@ from typer import Argument
 from rmqlb.cli.common.declare import Texts, about, command, own
 from rmqlb.cli.common.options import OutputOptions, SourceOptions, StrategyOptions
 from rmqlb.cli.common.output_files import PageOptions
-from rmqlb.cli.common.reading import Reader, ask, named_source
+from rmqlb.cli.common.reading import Reading, ask, named_source
 from rmqlb.cli.common.show_or_watch import show_verb
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.errors import UsageError
@@ -54,12 +54,12 @@ def diff(
     if before == after == "-":
         raise UsageError("A and B both read stdin")
     stored = stored_prediction(before)
-    then = Reader(named_source(after, source), terminal)
+    then = Reading(named_source(after, source), terminal)
     if stored is not None:
         groups, conditions = options.groups or (), options.fail_on or ()
         ask_stored = partial(verb.diff_prediction, stored, before, then, groups, fail_on=conditions)
         show_verb(ask_stored, "diff.prediction_report", terminal, doing="comparing")
         return
-    compared = ask(verb.diff, Reader(named_source(before, source), terminal), options, after=then)
+    compared = ask(verb.diff, Reading(named_source(before, source), terminal), options, after=then)
     hint = "leave the condition out to see the differences"
     show_verb(compared, "diff.diff_report", terminal, doing="comparing", hint=hint)

@@ -4,7 +4,7 @@ import typer
 
 from rmqlb.cli.common.declare import command
 from rmqlb.cli.common.options import OutputOptions, SourceOptions
-from rmqlb.cli.common.reading import Reader
+from rmqlb.cli.common.reading import Reading
 from rmqlb.cli.common.show_or_watch import show_verb
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.cli.exit_codes import ExitCode
@@ -27,7 +27,7 @@ def doctor(source: SourceOptions, output: OutputOptions) -> None:
     from rmqlb.verbs import doctor as verb
 
     terminal = Terminal("doctor", output)
-    reader = Reader(source, terminal)
+    reader = Reading(source, terminal)
     found = show_verb(partial(verb.doctor, reader), "doctor.doctor_report", terminal, doing="checking")
     if found.status != "works":
         raise typer.Exit(ExitCode.ENDPOINT if found.status == "fails" and reader.live else ExitCode.DATA)

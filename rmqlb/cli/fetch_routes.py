@@ -12,7 +12,7 @@ from rmqlb.cli.click import ParameterSource, get_current_context
 from rmqlb.cli.common.declare import Options, Text, Texts, about, command, own
 from rmqlb.cli.common.options import OutputOptions, SourceOptions
 from rmqlb.cli.common.output_files import cannot_write, snapshot_envelope, write_whole
-from rmqlb.cli.common.reading import Reader, access, source_of_context
+from rmqlb.cli.common.reading import Reading, access, source_of_context
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.cli.exit_codes import ExitCode
 from rmqlb.cli.settings import read_configuration
@@ -86,10 +86,10 @@ def fetch_routes(source: SourceOptions, output: OutputOptions, options: FetchOpt
         _fetch_all_contexts(source, everything, options, terminal)
         return
     if options.every is not None:
-        _fetch_repeatedly(Reader(source, terminal), everything, options.every, options, terminal)
+        _fetch_repeatedly(Reading(source, terminal), everything, options.every, options, terminal)
         return
     with terminal.progress(verb="renaming") as progress:
-        reader = Reader(source, terminal, stages=True)
+        reader = Reading(source, terminal, stages=True)
         meta, names = fetch_source(reader, everything, evidence=evidence, redact=redact, progress=progress)
     if names is not None and options.redact_map is not None:
         from msgspec import to_builtins
@@ -124,7 +124,7 @@ def _check(output: OutputOptions, options: FetchOptions) -> None:
 
 
 def _fetch_repeatedly(
-    reader: Reader, everything: Everything, every: str, options: FetchOptions, terminal: Terminal
+    reader: Reading, everything: Everything, every: str, options: FetchOptions, terminal: Terminal
 ) -> None:
     from rmqlb.cli.common.watch import LEAST_S, heeding_an_end
 

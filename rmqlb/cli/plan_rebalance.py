@@ -1,7 +1,7 @@
 from typing import TYPE_CHECKING
 
 from rmqlb.cli.common.declare import Text, Texts, about, command, written
-from rmqlb.cli.common.group_options import ChangeOptions
+from rmqlb.cli.common.group_options import ChangeFlags
 from rmqlb.cli.common.options import GroupsOptions, OutputOptions, PopOptions, SourceOptions
 from rmqlb.cli.common.output_files import PageOptions
 from rmqlb.cli.common.set_option import setting
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rmqlb.views.report import Report
 
 
-class PlanOptions(PageOptions, ChangeOptions, PopOptions, GroupsOptions):
+class PlanFlags(PageOptions, ChangeFlags, PopOptions, GroupsOptions):
     strategy: Texts = about(
         "STRATEGY|all",
         "Allocation strategy, or FILE.py:NAME. FILE.py is run; repeatable, to compare; default: as "
@@ -30,7 +30,7 @@ class PlanOptions(PageOptions, ChangeOptions, PopOptions, GroupsOptions):
 
 
 @command
-def plan_rebalance(source: SourceOptions, options: PlanOptions, output: OutputOptions, watching: WatchOptions) -> None:
+def plan_rebalance(source: SourceOptions, options: PlanFlags, output: OutputOptions, watching: WatchOptions) -> None:
     """Plan a change of consumers, strategy, brokers or queue counts: which queues move.
 
     Examples:
@@ -58,7 +58,7 @@ def plan_rebalance(source: SourceOptions, options: PlanOptions, output: OutputOp
     answer("plan-rebalance", report, source, options, output, watching, formats=("jsonl",), doing="planning", hint=hint)
 
 
-def _with_timeline(report: "Report", found: "RebalancePlan | PlanOfGroups", options: PlanOptions) -> "Report":
+def _with_timeline(report: "Report", found: "RebalancePlan | PlanOfGroups", options: PlanFlags) -> "Report":
     from msgspec.structs import replace
 
     from rmqlb.model.plan import RebalancePlan

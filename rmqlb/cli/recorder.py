@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from rmqlb.cli.common.declare import Text, Texts
 from rmqlb.cli.common.options import SourceOptions
-from rmqlb.cli.common.reading import Reader
+from rmqlb.cli.common.reading import Reading
 from rmqlb.cli.common.terminal import Progress, Terminal
 from rmqlb.cli.common.watch import LEAST_S, heeding_an_end, wait_for_next
 from rmqlb.engine.allocate.strategy import Settings
@@ -41,7 +41,7 @@ class Schedule(Struct, frozen=True):
 class GroupRecorder(Struct):
     """One recording of a group, of all its topics or these; an error of the first sample is raised."""
 
-    reader: Reader
+    reader: Reading
     group: str
     topics: tuple[str, ...]
     settings: Settings
@@ -145,7 +145,7 @@ def recorder_of(
     if source.source is not None and not is_live(source.source):
         hint = "name NameServers or a Dashboard with -s; --replay FILE shows a recording again"
         raise UsageError(f"{source.source} is not a running cluster: nothing changes there", hint=hint)
-    reader, name = Reader(source, terminal), group
+    reader, name = Reading(source, terminal), group
     if not name:
         raise UsageError("which group?", hint="name a group with --group", code="which-group")
     named, topics = select(name), tuple(dict.fromkeys(topic or ()))

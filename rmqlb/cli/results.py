@@ -16,7 +16,7 @@ RESULTS = (
     _result("consumers", "show-consumers", "model.groups.Consumers"),
     _result("consumers-of-groups", "show-consumers", "model.groups.ConsumersOfGroups"),
     _result("snapshot", "fetch-routes", "sources.formats.snapshot_file.SnapshotDocument", "snapshot"),
-    _result("route", "show-route", "views.route_view.Routes"),
+    _result("route", "show-route", "views.route_view.ShownRoutes"),
     _result("owners", "show-owners", "model.owners.OwnersReport"),
     _result("owners-of-groups", "show-owners", "model.owners.OwnersOfGroups"),
     _result("diagnosis", "diagnose", "model.diagnosis.Diagnosis"),

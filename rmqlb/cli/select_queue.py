@@ -2,7 +2,7 @@ from typing import get_args
 
 from rmqlb.cli.common.declare import Options, Panel, Text, Texts, about, command, own
 from rmqlb.cli.common.options import OutputOptions, SourceOptions
-from rmqlb.cli.common.reading import Reader, keys_in
+from rmqlb.cli.common.reading import Reading, keys_in
 from rmqlb.cli.common.terminal import Terminal
 from rmqlb.errors import UsageError
 from rmqlb.model.snapshot import Wanted
@@ -43,7 +43,7 @@ def select_queue(source: SourceOptions, chosen: KeyOptions, output: OutputOption
 
     Exit codes: 0 done, 2 usage, 4 the topic does not exist or has no writable queue, 5 endpoint unreachable.
     """
-    from rmqlb.engine.plan.changes import Changes, change_routes, describe
+    from rmqlb.engine.plan.changes import Edits, change_routes, describe
     from rmqlb.engine.send.findings import keyed_findings
     from rmqlb.engine.send.profile import sdks_of
     from rmqlb.engine.send.select_queue import key_queues
@@ -59,8 +59,8 @@ def select_queue(source: SourceOptions, chosen: KeyOptions, output: OutputOption
     sdks, texts = sdks_of(chosen.sdk or ()), _keys(chosen, source.max_size)
     added = tuple(values.new_broker(text, f"--add-broker {text}") for text in chosen.add_broker or ())
     counts = values.queue_counts(chosen.write_queues or (), "--write-queues")
-    changes = Changes(add_brokers=added, remove_brokers=tuple(chosen.remove_broker or ()), write_queues=counts)
-    snapshot = Reader(source, terminal).fetch(Wanted((topic,), groups=False))
+    changes = Edits(add_brokers=added, remove_brokers=tuple(chosen.remove_broker or ()), write_queues=counts)
+    snapshot = Reading(source, terminal).fetch(Wanted((topic,), groups=False))
     route = snapshot.route(topic)
     after = change_routes([route], changes)[0] if changes.touches_route else None
     found = key_queues(route, texts, sdks, mode, after=after, changes=describe(changes))

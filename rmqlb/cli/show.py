@@ -16,7 +16,7 @@ from rmqlb.cli.common.options import (
     StrategyOptions,
 )
 from rmqlb.cli.common.output_files import PageOptions
-from rmqlb.cli.common.reading import Reader
+from rmqlb.cli.common.reading import Reading
 from rmqlb.cli.common.show_or_watch import WatchOptions, answer, show
 from rmqlb.cli.common.terminal import SnapshotView, Terminal
 from rmqlb.engine.source_findings import source_findings
@@ -130,7 +130,7 @@ def show_route(source: SourceOptions, output: OutputOptions, watching: WatchOpti
 
     terminal = Terminal("show-route", output, more_formats=("jsonl",))
     wanted = Wanted(tuple(dict.fromkeys(chosen.topics)) if chosen.topics else None, groups=False)
-    read = Reader(source, terminal)
+    read = Reading(source, terminal)
 
     def look() -> SnapshotView:
         snapshot = read.fetch(wanted)

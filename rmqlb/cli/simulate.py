@@ -4,10 +4,10 @@ from functools import partial
 from typing import Any, get_args
 
 from rmqlb.cli.common.declare import Panel, Text, Texts, about, command, own, written
-from rmqlb.cli.common.group_options import RATE_HINT, ChangeOptions, MemberOptions
+from rmqlb.cli.common.group_options import RATE_HINT, ChangeFlags, MemberOptions
 from rmqlb.cli.common.options import GroupsOptions, OutputOptions, SourceOptions
 from rmqlb.cli.common.output_files import PictureOptions
-from rmqlb.cli.common.reading import Reader
+from rmqlb.cli.common.reading import Reading
 from rmqlb.cli.common.send_options import SendOptions
 from rmqlb.cli.common.set_option import SettingsOptions, setting
 from rmqlb.cli.common.show_or_watch import answer, show_verb
@@ -22,7 +22,7 @@ _CLIENTS: tuple[model.ReceiveClient, ...] = get_args(model.ReceiveClient)
 _happens = Panel("Events")
 
 
-class RebalanceOptions(PictureOptions, ChangeOptions, MemberOptions, GroupsOptions):
+class RebalanceFlags(PictureOptions, ChangeFlags, MemberOptions, GroupsOptions):
     explain: bool = written.flag("Explain the steps of each consumer.")
     events: Texts = _happens(
         "--event 'VERB WHO@TIME'", "Event such as 'leave ID@30s', or @FILE; repeatable. FILE has one event per line."
@@ -45,7 +45,7 @@ class RebalanceOptions(PictureOptions, ChangeOptions, MemberOptions, GroupsOptio
 
 
 @command
-def simulate_rebalance(source: SourceOptions, options: RebalanceOptions, output: OutputOptions) -> None:
+def simulate_rebalance(source: SourceOptions, options: RebalanceFlags, output: OutputOptions) -> None:
     """Simulate groups while consumers and brokers change: gaps, overlaps and outages of queues.
 
     Examples:
@@ -209,7 +209,7 @@ def simulate_receive(source: SourceOptions, options: ReceiveOptions, output: Out
     notices = options.nameserver_notices
     simulated = partial(
         verb.simulate_receive,
-        options.broker or partial(Reader, source, terminal),
+        options.broker or partial(Reading, source, terminal),
         options.topic,
         options.scenario(),
         rates=options.rate or (),

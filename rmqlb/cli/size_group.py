@@ -1,7 +1,7 @@
 from typing import Any
 
 from rmqlb.cli.common.declare import Panel, Text, Texts, about, command, written
-from rmqlb.cli.common.options import OutputOptions, RateOptions, SomeGroupsOnTopics, SourceOptions
+from rmqlb.cli.common.options import OutputOptions, RateFlags, SomeGroupsOnTopics, SourceOptions
 from rmqlb.cli.common.set_option import SettingsOptions, setting
 from rmqlb.cli.common.show_or_watch import answer
 from rmqlb.errors import UsageError
@@ -11,7 +11,7 @@ from rmqlb.model.size_group import MOST_ID_TRIALS, MOST_QUEUES_PER_BROKER, MOST_
 _limits, _sizes, _work = Panel("Limits"), Panel("Sizes"), Panel("Work")
 
 
-class SizeOptions(SettingsOptions, RateOptions, SomeGroupsOnTopics):
+class SizeOptions(SettingsOptions, RateFlags, SomeGroupsOnTopics):
     sdk: Text = setting("sdk=[ID=]java|go|cpp")
     max_imbalance: Text = _limits(
         "X",
@@ -54,7 +54,7 @@ class SizeOptions(SettingsOptions, RateOptions, SomeGroupsOnTopics):
 
         sizes = given(span, self.sizes, "--sizes", MOST_SIZE)
         of_verb = ("group", "topics", "include_retry", "sdk", "strategies", "strategy_options", "fail_on")
-        names = (*of_verb, "consume_threads", *RateOptions.fields)
+        names = (*of_verb, "consume_threads", *RateFlags.fields)
         return {name: value for name, value in super().arguments().items() if name in names} | {
             "question": self._question(sizes),
             "sizes": sizes,

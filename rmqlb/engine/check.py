@@ -23,7 +23,7 @@ from rmqlb.engine.assignment.detect import fitting_strategies
 from rmqlb.engine.diagnose.diagnose import case_since, diagnose
 from rmqlb.engine.drain import drains_of
 from rmqlb.engine.group import Given, Group, Ownership
-from rmqlb.engine.plan.changes import Changes, change_routes
+from rmqlb.engine.plan.changes import Edits, change_routes
 from rmqlb.errors import DataError, RmqlbError
 from rmqlb.model import policy as result
 from rmqlb.model.diagnosis import Drain, GroupFinding
@@ -263,7 +263,7 @@ def _moved_on_broker_loss(group: Group) -> Measured:
     _ = group.all_client_ids
 
     def without(name: str) -> Owners:
-        return owners_at_rest(change_routes(group.routes, Changes(remove_brokers=(name,))), group.members)
+        return owners_at_rest(change_routes(group.routes, Edits(remove_brokers=(name,))), group.members)
 
     names = sorted({data.broker_name for route in group.routes for data in route.queue_datas})
     return _worst_loss(group, ((f"broker {name}", without(name)) for name in names))

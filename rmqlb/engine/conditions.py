@@ -19,16 +19,16 @@ _UNITS_MS: dict[str | None, int] = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_
 _OPERATORS = {">": gt, ">=": ge, "<": lt, "<=": le, "=": eq, "==": eq, "!=": ne}
 
 
-class Figures(Struct, frozen=True):
+class FailOn(Struct, frozen=True):
     names: Collection[str]
     of_subject: Collection[str] = ()  # figures of one part of the result, such as a broker, named in brackets
     shares: Collection[str] = ()  # figures with a percentage as a possible limit
     flags: Collection[str] = ()  # true or false: the name alone is a condition
 
 
-def declared(shape: type[Struct]) -> Figures:
+def declared(shape: type[Struct]) -> FailOn:
     found = figures_of(shape)
-    return Figures(tuple(found), shares=tuple(name for name, (_, figure) in found.items() if figure.of))
+    return FailOn(tuple(found), shares=tuple(name for name, (_, figure) in found.items() if figure.of))
 
 
 class Condition(Struct, frozen=True):
@@ -56,7 +56,7 @@ class Condition(Struct, frozen=True):
         return self.try_on(getattr(result, field), getattr(result, figure.of) if self.percent else None)
 
 
-def parse_condition(text: str, figures: Figures) -> Condition:
+def parse_condition(text: str, figures: FailOn) -> Condition:
     """NAME or NAME[SUBJECT], comparison, number, and a percent sign or unit of time or none (raises UsageError)."""
     if text.strip().lower() in figures.flags:
         return Condition(text.strip(), text.strip().lower(), None, gt, 0, percent=False)

@@ -400,7 +400,7 @@ def _presence(before: object | None, after: object | None) -> result.Presence:
     return "added" if before is None else "removed" if after is None else "changed"
 
 
-def _queues_of(route: TopicRouteData | None) -> dict[str, result.BrokerQueues]:
+def _queues_of(route: TopicRouteData | None) -> dict[str, result.QueueCounts]:
     if route is None:
         return {}
     known, found = route.brokers_by_name(), {}
@@ -408,7 +408,7 @@ def _queues_of(route: TopicRouteData | None) -> dict[str, result.BrokerQueues]:
         name = data.broker_name
         addresses = sorted(known[name].broker_addrs.items()) if name in known else ()
         by_id = {str(number): address for number, address in addresses}
-        found[name] = result.BrokerQueues(data.read_queue_nums, data.write_queue_nums, data.perm, by_id)
+        found[name] = result.QueueCounts(data.read_queue_nums, data.write_queue_nums, data.perm, by_id)
     return found
 
 

@@ -24,7 +24,7 @@ from msgspec.structs import replace
 
 from rmqlb.engine.backlog import PULLED_AHEAD, Flow, Pool, backlog, full_call, gone_in
 from rmqlb.engine.diagnose.evidence import SAMPLES, GroupEvidence, queue_text
-from rmqlb.engine.diagnose.lags import COMMITTED_MS, SPAN_MS, QueueLag, lags_of, may_store_elsewhere, queue_lag
+from rmqlb.engine.diagnose.lags import COMMITTED_MS, SPAN_MS, LagSamples, lags_of, may_store_elsewhere, queue_lag
 from rmqlb.engine.group import known
 from rmqlb.errors import DataError
 from rmqlb.model.diagnosis import Drain, QueueDrain
@@ -107,7 +107,7 @@ def _listed(
     return tuple(found)
 
 
-def _recent(evidence: GroupEvidence) -> Mapping[MessageQueue, QueueLag]:
+def _recent(evidence: GroupEvidence) -> Mapping[MessageQueue, LagSamples]:
     """The queues over the last samples, without those whose offsets are unknown (raises DataError)."""
     if evidence.group.message_model == BROADCASTING:
         raise DataError("BROADCASTING consumers keep their own offsets")
@@ -123,7 +123,7 @@ def _recent(evidence: GroupEvidence) -> Mapping[MessageQueue, QueueLag]:
 
 
 def _sharing(
-    evidence: GroupEvidence, lags: Mapping[MessageQueue, QueueLag], by_owner: Mapping[str, Sequence[MessageQueue]]
+    evidence: GroupEvidence, lags: Mapping[MessageQueue, LagSamples], by_owner: Mapping[str, Sequence[MessageQueue]]
 ) -> Iterator[Shared]:
     if evidence.facts.owns_nothing and len({lag.at for lag in lags.values()}) == 1:
         yield Shared({queue: 1.0 for queue, lag in lags.items() if _waited(lag)}, equal=False)
@@ -160,7 +160,7 @@ def _sharing(
             yield Shared({queue: costs[queue] for queue in moving}, certain=is_pool)
 
 
-def _waited(lag: QueueLag) -> bool:
+def _waited(lag: LagSamples) -> bool:
     """Whether messages wait, or did at an earlier sample; such consumption is available to queues with lag."""
     drain = _without_rates(lag)
     return drain is None or (drain.drains == "finite" and max(lag.lags) > lag.per_s * COMMITTED_MS / 1000)
@@ -176,7 +176,7 @@ def _are_cached(report: ConsumerEvidence, queues: Iterable[MessageQueue]) -> boo
     return all(cached.get(queue) for queue in queues)
 
 
-def _take_turns(queues: Collection[QueueLag], threads: int | None) -> bool:
+def _take_turns(queues: Collection[LagSamples], threads: int | None) -> bool:
     """Whether all threads of an orderly consumer were busy, some queues at a time (`MAX_TIME_CONSUME_CONTINUOUSLY`)."""
     if threads is None or len(queues) <= threads or any(lag.state == "rewound" for lag in queues):
         return False
@@ -184,7 +184,7 @@ def _take_turns(queues: Collection[QueueLag], threads: int | None) -> bool:
     return min(map(sum, zip(*waiting, strict=False))) >= threads
 
 
-def _is_fair(waited: Sequence[QueueLag], own: Iterable[QueueLag]) -> bool:
+def _is_fair(waited: Sequence[LagSamples], own: Iterable[LagSamples]) -> bool:
     """Whether queues with lag may have equal rates, and other queues of their consumer no higher ones."""
     level = min((_speeds(lag)[1].consumed for lag in waited if _without_rates(lag) is None), default=inf)
     return all(_speeds(lag)[2].consumed <= level for lag in own if lag.span_ms)
@@ -200,7 +200,7 @@ class _Speed(Struct, frozen=True):
     consumed: float
 
 
-def _speeds(lag: QueueLag) -> tuple[_Speed, ...]:
+def _speeds(lag: LagSamples) -> tuple[_Speed, ...]:
     """Speeds: the measured one, the fastest and slowest within the bounds, and that between each two samples."""
     span_s, last = lag.span_ms / 1000, lag.lags[-1]
     late_s = (COMMITTED_MS + 2 * lag.call_ms) / 1000
@@ -233,7 +233,7 @@ class _Ends(Struct, frozen=True):
     consumed: float
 
 
-def _ends(lags: Mapping[MessageQueue, QueueLag], shared: Shared) -> dict[MessageQueue, _Ends]:
+def _ends(lags: Mapping[MessageQueue, LagSamples], shared: Shared) -> dict[MessageQueue, _Ends]:
     by_speed = zip(*map(_speeds, lags.values()), strict=True)
     present, fast, *others = (dict(zip(lags, each, strict=True)) for each in by_speed)
     full = {queue: _full(lag, shared.cached) for queue, lag in lags.items()}
@@ -243,7 +243,7 @@ def _ends(lags: Mapping[MessageQueue, QueueLag], shared: Shared) -> dict[Message
     return {q: _Ends(now[q], fastest[q], slowest[q], tuple(step[q] for step in steps), *rates) for q in lags}
 
 
-def _full(lag: QueueLag, cached: int) -> float:
+def _full(lag: LagSamples, cached: int) -> float:
     """The messages of the lag that come in full calls, judged by those that waited at the broker in the samples.
 
     Messages that come in after all others are cached come alone.
@@ -280,7 +280,7 @@ def _gone(
     return dict.fromkeys(speeds, gone_in(lag, inflow, capacity))
 
 
-def queue_drains(lags: Mapping[MessageQueue, QueueLag], shared: Iterable[Shared] = ()) -> dict[MessageQueue, Drain]:
+def queue_drains(lags: Mapping[MessageQueue, LagSamples], shared: Iterable[Shared] = ()) -> dict[MessageQueue, Drain]:
     """The drain time of each queue; a queue in no `shared` has a consumption of its own."""
     pools = [pool for pool in shared if pool.costs]
     certain = {queue: pool.certain for pool in pools for queue in pool.costs}
@@ -299,12 +299,12 @@ def queue_drains(lags: Mapping[MessageQueue, QueueLag], shared: Iterable[Shared]
     return found
 
 
-def _alone(lag: QueueLag) -> _Ends:
+def _alone(lag: LagSamples) -> _Ends:
     queue = MessageQueue("", "", 0)
     return _ends({queue: lag}, Shared({queue: 1.0}))[queue]
 
 
-def _without_rates(lag: QueueLag) -> Drain | None:
+def _without_rates(lag: LagSamples) -> Drain | None:
     """The drain time where no rates decide, since no messages wait, or none are known; None otherwise."""
     consumed, inflow = lag.per_s, lag.inflow_per_s
     if not lag.lags[-1]:
@@ -319,7 +319,7 @@ def _without_rates(lag: QueueLag) -> Drain | None:
     return Drain("finite", 0, 0, None if at_most is None else at_most + READ_MS, inflow, consumed)
 
 
-def _drain(lag: QueueLag, ends: _Ends, sharing: float | None) -> Drain:
+def _drain(lag: LagSamples, ends: _Ends, sharing: float | None) -> Drain:
     """The drain time of waiting messages; `sharing` is when their lag ends at the fastest if the queue shares."""
     consumed, inflow = lag.per_s, lag.inflow_per_s
     usual = consumed * COMMITTED_MS / 1000

@@ -38,7 +38,7 @@ from rmqlb.model.group import BROADCASTING, CONSUME_POP, ConsumerGroup, QueueSta
 from rmqlb.model.group_scenario import CONSUME_FROM_LAST_OFFSET
 from rmqlb.model.message_queue import MessageQueue, QueueName, sort_queues, split
 from rmqlb.model.plan import ADDED, ASSIGNED
-from rmqlb.model.plan_topic import GroupEffect, KeysMoved, MovedKey, Step, WaitFor
+from rmqlb.model.plan_topic import GroupEffect, KeysMoved, MovedKey, PlanStep, WaitFor
 from rmqlb.model.result import counted, messages, named
 from rmqlb.model.route import MASTER_ID, PERM_READ, PERM_WRITE, BrokerData, QueueData, TopicRouteData
 from rmqlb.model.send_scenario import ProxyMode
@@ -236,7 +236,7 @@ def _steps(
     keys: Keys,
     commands: Callable[[TopicRouteData, TopicRouteData], list[result.AdminCommand]],
     ordered: bool,
-) -> Iterator[Step]:
+) -> Iterator[PlanStep]:
     now, opened, switched, target = routes.now, routes.opened, routes.switched, routes.target
     readable, writable = opened.subscribe_queues(), target.publish_queues()
     final = target.subscribe_queues()
@@ -259,8 +259,8 @@ def _steps(
         todo: bool,
         ms: float | None,
         *waits: WaitFor,
-    ) -> Step:
-        return Step(
+    ) -> PlanStep:
+        return PlanStep(
             number=next(numbers),
             kind=kind,
             done=not todo,
@@ -314,7 +314,7 @@ _LASTING = ("readable", "writable")  # waits of earlier steps that must still ho
 
 
 def check_step(
-    steps: Sequence[Step], number: int, snapshot: ClusterSnapshot, topic: str, groups: Sequence[str]
+    steps: Sequence[PlanStep], number: int, snapshot: ClusterSnapshot, topic: str, groups: Sequence[str]
 ) -> result.StepCheck:
     waits = [wait for step in steps[: number - 1] for wait in step.wait_for if wait.kind in _LASTING]
     waits += steps[number - 1].wait_for

@@ -13,7 +13,7 @@ from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.assignment.assign import Owners, counts
 from rmqlb.engine.assignment.consumers import only_grpc, popped_topics, reported_strategies, subscriptions
 from rmqlb.engine.check import GROUP_MEASURES
-from rmqlb.engine.conditions import Condition, Figures
+from rmqlb.engine.conditions import Condition, FailOn
 from rmqlb.engine.diagnose.diagnose import case_since, lagging
 from rmqlb.engine.drain import drains_of
 from rmqlb.engine.group import Group, Ownership, all_groups, group_of, known
@@ -361,7 +361,7 @@ _GROUPS: dict[str, Status] = {
 _OWNED = ("unassigned", "duplicate-owners", "idle", "mismatches", "imbalance")
 _SUMMED = (*_OWNED, "duplicate-client-ids", "lag", "drain-ms")
 _LARGEST = ("imbalance", "drain-ms")
-GROUPS_FIGURES = Figures(
+GROUPS_FIGURES = FailOn(
     (*_GROUPS, *_SUMMED), of_subject=(*_SUMMED, "consumers", "processes", "queues"), shares=tuple(_GROUPS)
 )  # fields of `GroupLine`. Percentages are of groups; `_LARGEST` are not summed.
 

@@ -25,7 +25,7 @@ class SettingDiff(Struct, frozen=True):
     after: Annotated[str | None, "its value in the second; null in the same cases"]
 
 
-class BrokerQueues(Struct, frozen=True, rename="camel"):
+class QueueCounts(Struct, frozen=True, rename="camel"):
     """A topic's queues on a broker."""
 
     read_queue_nums: Annotated[int, "queues that consumers can read"]
@@ -39,8 +39,8 @@ class BrokerDiff(Struct, frozen=True, rename="camel"):
 
     broker_name: str
     change: Annotated[Presence, "added, removed or changed"]
-    before: Annotated[BrokerQueues | None, "in the first snapshot; null when the topic is not on it"]
-    after: Annotated[BrokerQueues | None, "in the second; null when the topic is not on it"]
+    before: Annotated[QueueCounts | None, "in the first snapshot; null when the topic is not on it"]
+    after: Annotated[QueueCounts | None, "in the second; null when the topic is not on it"]
 
 
 class TopicDiff(Struct, frozen=True):

@@ -92,7 +92,7 @@ class KeysMoved(Struct, frozen=True, rename="camel"):
     keys: Annotated[tuple[MovedKey, ...], "those that move, as given"] = ()
 
 
-class Step(Struct, frozen=True, rename="camel"):
+class PlanStep(Struct, frozen=True, rename="camel"):
     """One step."""
 
     number: Annotated[int, "from 1; the same in every run with the same options"]
@@ -131,5 +131,5 @@ class TopicChangePlan(Result, frozen=True):
     writable_queues_after: Annotated[int, "queues that producers can write in the end"]
     next_step: Annotated[int | None, "number of the first step that is not done; null when all are"]
     estimated_ms: Annotated[float | None, "how long all steps take; null when it is unknown"]
-    steps: Annotated[tuple[Step, ...], "in their order"] = field(default_factory=tuple)
+    steps: Annotated[tuple[PlanStep, ...], "in their order"] = field(default_factory=tuple)
     checked: Annotated[StepCheck | None, "what --check-step found; null without it"] = None

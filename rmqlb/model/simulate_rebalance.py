@@ -212,7 +212,7 @@ class GroupTrials(Struct, frozen=True, rename="camel"):
     figures: Annotated[FigureSpreads, "figure by figure"]
 
 
-class QueueRate(OfQueue, frozen=True, rename="camel"):
+class QueueFlow(OfQueue, frozen=True, rename="camel"):
     """The inflow of a queue."""
 
     rate_per_second: Annotated[float, "messages per second"]
@@ -251,7 +251,7 @@ class SimulatedGroup(Struct, frozen=True, rename="camel"):
     timers: Annotated[TimersInMs, "timers"]
     latency_ms: Annotated[float, "a request's way to a server and back"]
     consume_ms: Annotated[float, "how long the listener takes for a message"]
-    rates: Annotated[tuple[QueueRate, ...], "queues whose rate is known"]
+    rates: Annotated[tuple[QueueFlow, ...], "queues whose rate is known"]
     until_ms: Annotated[float | None, "where the simulation ends; null if it ends when the group has converged"]
     patience_ms: Annotated[float, "longest time after the last event until it ends"]
     all_new: Annotated[bool, "the consumers start with the simulation"]

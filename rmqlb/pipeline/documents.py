@@ -29,7 +29,7 @@ from rmqlb.model.group import Connection, ConsumerGroup, Seen, is_system_group, 
 from rmqlb.model.result import FORMAT_VERSION
 from rmqlb.model.snapshot import ClusterSnapshot, Unread, Wanted
 from rmqlb.pipeline.spark import Batches
-from rmqlb.pipeline.tables import INGESTED, Consumer, Groups, Quarantine, Queues, ReadFile, Row, Snapshots, union_batch
+from rmqlb.pipeline.tables import INGESTED, Groups, Quarantine, Queues, ReadFile, Row, Running, Snapshots, union_batch
 from rmqlb.sources.dump import LARGEST_FILE, Document, merge, read_document, split_documents
 from rmqlb.sources.formats.limits import too_large
 from rmqlb.sources.formats.snapshot_file import SCHEMA, Heading, read_body, to_document
@@ -266,11 +266,11 @@ def of_group(snapshot: ClusterSnapshot, name: str) -> ClusterSnapshot:
     )
 
 
-def _consumers(group: ConsumerGroup) -> tuple[Consumer, ...] | None:
+def _consumers(group: ConsumerGroup) -> tuple[Running, ...] | None:
     if group.client_ids is None:
         return None
     strategies = reported_strategies(group)
-    found: list[Consumer] = []
+    found: list[Running] = []
     for client_id, same in groupby(group.client_ids):
         number = len(list(same))
         lists = [[each for each in view.connections if each.client_id == client_id] for view in group.lists]
@@ -278,7 +278,7 @@ def _consumers(group: ConsumerGroup) -> tuple[Consumer, ...] | None:
         usual = group.connection_of.get(client_id, Connection(client_id))
         for place in range(number):
             seen = best[place] if place < len(best) and best[place].language is not None else usual
-            found.append(Consumer(client_id, seen.language, seen.version, strategies.get(client_id)))
+            found.append(Running(client_id, seen.language, seen.version, strategies.get(client_id)))
     return tuple(found)
 
 

@@ -25,8 +25,7 @@ from rmqlb.engine.assignment.assign import Owners, owners_at_rest, spread
 from rmqlb.engine.assignment.consumers import broadcasting_finding, is_orderly, without_lock
 from rmqlb.engine.check import check_policy, moved
 from rmqlb.engine.group import Group, group_of, known
-from rmqlb.engine.plan.changes import Changes as MemberChanges
-from rmqlb.engine.plan.changes import change_members
+from rmqlb.engine.plan.changes import Edits, change_members
 from rmqlb.engine.show_groups import group_line, unread_of_groups
 from rmqlb.engine.sweep_failures.cases import GroupSubject, TopicSubject, by_thing, cluster_of, touching
 from rmqlb.errors import DataError, RmqlbError
@@ -227,7 +226,7 @@ class _Of(Struct):
                 continue
             loss, figures = failures[number].loss, {name: getattr(outcome, name) for name in outcome.__struct_fields__}
             yield self._what_if_row(strategy, loss.kind, loss.name, figures)
-        more = replace(subject.members, client_ids=change_members(subject.members.client_ids, MemberChanges(add=(1,))))
+        more = replace(subject.members, client_ids=change_members(subject.members.client_ids, Edits(add=(1,))))
         after = known(lambda: owners_at_rest(subject.routes, more))
         if after is None:
             return

@@ -65,7 +65,7 @@ class Quarantine(Row, frozen=True):
     version: Annotated[str, "the version of rmqlb that rejected it; another version tries again"]
 
 
-class Consumer(Struct, frozen=True, rename="camel"):
+class Running(Struct, frozen=True, rename="camel"):
     """A process of a group; several may have one client ID."""
 
     client_id: Annotated[str, "its client ID"]
@@ -84,7 +84,7 @@ class Groups(Row, frozen=True):
     consume_from_where: Annotated[str | None, "where a consumer starts a queue without a stored offset"]
     topics: Annotated[tuple[str, ...] | None, "its topics without the one for retries"]
     consumers: Annotated[
-        tuple[Consumer, ...] | None, "its processes in the order of RocketMQ's clients; null when they are not known"
+        tuple[Running, ...] | None, "its processes in the order of RocketMQ's clients; null when they are not known"
     ]
     strategies: Annotated[tuple[str, ...], "the allocation strategies that its consumers report, sorted"]
     split_view: Annotated[bool, "brokers list different consumers"]

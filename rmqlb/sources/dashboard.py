@@ -170,7 +170,7 @@ class DashboardReads:
             raise EndpointError(problem, hint="check user and password", code="login-failed")
 
 
-def _login_answer(answer: Answer) -> dict[str, object]:
+def _login_answer(answer: Reply) -> dict[str, object]:
     """The answer's object; without a status of its own, or with an HTTP error, the status is HTTP's."""
     try:
         value = json.loads(answer.body)
@@ -181,13 +181,13 @@ def _login_answer(answer: Answer) -> dict[str, object]:
     return found if is_own else {**found, "status": f"HTTP {answer.status}", "data": None}
 
 
-def _asks_for_login(answer: Answer) -> bool:
+def _asks_for_login(answer: Reply) -> bool:
     if answer.status in (301, 302, 303, 307):
         return "login" in answer.headers.get("location", "")
     return answer.status == 200 and len(answer.body) < 1000 and b"user not login" in answer.body
 
 
-def _open(answer: Answer) -> object:
+def _open(answer: Reply) -> object:
     """The data in the envelope (raises EndpointError, ProtocolError)."""
     where, url_hint = answer.where, "is this the Dashboard's URL, with its context path?"
     if answer.status == 401:
@@ -225,7 +225,7 @@ _NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # without CAs: reading the sy
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class Reply:
     where: str
     status: int
     headers: Mapping[str, str]  # names in lower case
@@ -256,7 +256,7 @@ class HttpClient:
     def close(self) -> None:
         self._client.close()
 
-    def get(self, path: str, params: Mapping[str, str] | None = None) -> Answer:
+    def get(self, path: str, params: Mapping[str, str] | None = None) -> Reply:
         """Read, with retries on transient faults (raises EndpointError, ProtocolError)."""
         where = f"GET {self._base}{path}"
         attempt = 0
@@ -278,14 +278,14 @@ class HttpClient:
 
     def post(
         self, path: str, *, json: object = None, form: dict[str, str] | None = None, headers: dict[str, str]
-    ) -> Answer:
+    ) -> Reply:
         """Send once, without retries: only for the login."""
         try:
             return self._once("POST", path, json=json, data=form, headers=headers)
         except PassingFault as fault:
             raise fault.error from None
 
-    def _once(self, method: str, path: str, **arguments: Any) -> Answer:
+    def _once(self, method: str, path: str, **arguments: Any) -> Reply:
         where, most = f"{method} {self._base}{path}", self._access.max_bytes
         _attempt.deadline = Deadline(self.rest)
         try:
@@ -299,7 +299,7 @@ class HttpClient:
             if encoding not in ("", "identity"):
                 body = inflate(body, most, where)
             require_few_values(body, where, most)
-            return Answer(where, response.status_code, dict(response.headers), body)
+            return Reply(where, response.status_code, dict(response.headers), body)
         except httpx.TimeoutException:
             problem = f"{where}: no complete answer within {self._access.timeout:g} s"
             hint = "try a longer --source-timeout"

@@ -8,7 +8,7 @@ from typing import Any, TypedDict
 from msgspec.structs import replace
 
 from rmqlb.engine.group import Group
-from rmqlb.engine.plan.changes import Changes, change_members, change_routes, describe
+from rmqlb.engine.plan.changes import Edits, change_members, change_routes, describe
 from rmqlb.engine.plan.rebalance import Side
 from rmqlb.engine.rebalance.simulate import change_events, renamed_apart, restarts
 from rmqlb.model.group_scenario import SECOND_US, Event
@@ -35,10 +35,10 @@ class ChangeOptions(TypedDict, total=False):
     write_queues: int | str | Sequence[str] | Mapping[str, int]
 
 
-def changes_of(options: ChangeOptions, strategies: Strategies) -> Changes:
+def changes_of(options: ChangeOptions, strategies: Strategies) -> Edits:
     """Parse the changes (raises UsageError)."""
     ids = options.get("replace_ids", ())
-    return Changes(
+    return Edits(
         add=_each(options.get("add", ()), "--add"),
         remove=_each(options.get("remove", ()), "--remove"),
         replace=tuple(ids.items() if isinstance(ids, Mapping) else ids),
@@ -72,7 +72,7 @@ def _counts(given: int | str | Sequence[str] | Mapping[str, int]) -> tuple[str, 
     return texts_of(str(given) if isinstance(given, int) else given)
 
 
-def events_of(changes: Changes, group: Group, at_us: int, at: str) -> tuple[Event, ...]:
+def events_of(changes: Edits, group: Group, at_us: int, at: str) -> tuple[Event, ...]:
     """The changes as events of one moment; a new strategy comes with a rolling restart (raises UsageError).
 
     Every 60 s one consumer goes down for 15 s, and comes back with the strategy.
@@ -96,6 +96,6 @@ def events_of(changes: Changes, group: Group, at_us: int, at: str) -> tuple[Even
     return tuple(events)
 
 
-def has_placeholders(changes: Changes, group: Group) -> bool:
+def has_placeholders(changes: Edits, group: Group) -> bool:
     new = Counter(change_members(group.client_ids, changes)) - Counter(group.client_ids)
     return bool(new.keys() - {*changes.add, *(after for _, after in changes.replace)})

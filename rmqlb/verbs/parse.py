@@ -12,7 +12,7 @@ from rmqlb.model.snapshot import is_pattern, not_in, suggestion
 from rmqlb.verbs.amounts import count
 
 if TYPE_CHECKING:
-    from rmqlb.engine.conditions import Condition, Figures
+    from rmqlb.engine.conditions import Condition, FailOn
     from rmqlb.engine.plan.changes import NewBroker, QueueCount
 
 Value = TypeVar("Value")
@@ -34,7 +34,7 @@ def names_of(given: str | Sequence[str] | None) -> tuple[str, ...]:
     return tuple(dict.fromkeys(texts_of(given)))
 
 
-def conditions(given: str | Sequence[str] | None, figures: "Figures") -> "list[Condition]":
+def conditions(given: str | Sequence[str] | None, figures: "FailOn") -> "list[Condition]":
     from rmqlb.engine.conditions import parse_condition
 
     return [parse_condition(text, figures) for text in texts_of(given)]

@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from rmqlb.engine.assignment.consumers import is_orderly
 from rmqlb.engine.group import Group
-from rmqlb.engine.plan.changes import Changes, change_members
+from rmqlb.engine.plan.changes import Edits, change_members
 from rmqlb.engine.plan.group_plan import plan_group
 from rmqlb.engine.plan.rebalance import PLAN_FIGURES, try_on_plan
 from rmqlb.engine.rebalance.start_offsets import start_questions, with_starts
@@ -60,7 +60,7 @@ def plan_rebalance(
     strategies.must_apply(reported=before is None)
     fail_conditions = conditions(fail_on, PLAN_FIGURES)
     chosen, opened = select(group, **of_selection), reader(source)
-    if changes == Changes() and pop_share is None:
+    if changes == Edits() and pop_share is None:
         hint = "name a change: --scale-to, --add, --remove, --to-strategy, --add-broker, --remove-broker, --read-queues"
         raise UsageError("what changes?", hint=hint, code="nothing-changes")
     wanted = chosen.wanted(opened)

@@ -11,7 +11,7 @@ from rmqlb.engine.assignment.assign import Members, owners_at_rest
 from rmqlb.engine.assignment.consumers import broadcasting_finding, mixed_finding, nobody_online
 from rmqlb.engine.group import Group
 from rmqlb.engine.group_findings import planning_findings
-from rmqlb.engine.plan.changes import Changes
+from rmqlb.engine.plan.changes import Edits
 from rmqlb.engine.rebalance.profile import client_version, consumer_profile_of, consumer_types, orderly_findings
 from rmqlb.engine.rebalance.simulate import GROUP_FIGURES, simulate_group, simulate_group_trials, try_on_group
 from rmqlb.engine.send.scenarios import ASSUMED_RATE, Producers, failures_of, producers_of
@@ -65,7 +65,7 @@ class SimulationOptions(GroupOptions, RateOptions, total=False):
     seed: int  # the random seed; 1 by default
 
 
-class SimulatedGroup(Struct, frozen=True):
+class GroupToSimulate(Struct, frozen=True):
     group: Group
     members: Members
     scenario: GroupScenario
@@ -127,7 +127,7 @@ class Simulation:
 
     def of(
         self, name: str | None, snapshot: ClusterSnapshot, source: Reader, elsewhere: Sequence[TopicRouteData] = ()
-    ) -> SimulatedGroup:
+    ) -> GroupToSimulate:
         """Resolve one of the chosen groups, and its scenario (raises DataError, UsageError).
 
         `elsewhere` has the routes of other topics, which events and rates may name without meaning this group.
@@ -138,7 +138,7 @@ class Simulation:
         broadcasting = scenario.broadcasting or group.broadcasting
         brokers = {broker.broker_name for route in elsewhere for broker in route.broker_datas}
         events, of_events = expanded(self.events, group.client_ids, group.pulled_routes, strategies, brokers)
-        if self.changes != Changes():
+        if self.changes != Edits():
             events += events_of(self.changes, group, self.change_us, self.change_at)
             of_events += placeholder_findings(is_used=has_placeholders(self.changes, group))
         strategies.must_apply(reported=self.strategy is None)
@@ -182,7 +182,7 @@ class Simulation:
         # a consumer that joins is assumed to run the usual library, unless its own is named
         unknown = set(joining).difference(chosen.given.sdk_of, group.client_ids) if chosen.given.sdk is None else ()
         sdks = replace(group.sdks, assumed=group.sdks.assumed.union(unknown)).uses(everybody)
-        return SimulatedGroup(group, members, scenario, tuple(findings), sdks, inflow.source)
+        return GroupToSimulate(group, members, scenario, tuple(findings), sdks, inflow.source)
 
 
 def _members(group: Group, *, broadcasting: bool) -> tuple[Members, list[Finding]]:
@@ -270,7 +270,7 @@ def simulate_rebalance(
         change_at=change_at,
     )
     chosen, opened = parsed.chosen, reader(source)
-    if not parsed.events and parsed.changes == Changes() and not all_new and duration is None:
+    if not parsed.events and parsed.changes == Edits() and not all_new and duration is None:
         hint = "name a change: --scale-to 5, --event 'join 1@30s', or --set all-new for its start"
         raise UsageError("what changes?", hint=hint, code="nothing-changes")
     whole = "*" in chosen.names and not chosen.given.topics

@@ -29,21 +29,21 @@ _FILE = r"(?s)(?P<path>.+\.py)(?::(?P<name>.*))?"
 _LONGEST_FILE = 1024 * 1024
 
 
-class Key(Struct, frozen=True):
+class OptionKey(Struct, frozen=True):
     metavar: str
     strategies: tuple[str, ...]  # those that use it
     repeatable: bool = False
 
 
-KEYS: Mapping[str, Key] = {
-    "virtual-nodes": Key("N", ("CONSISTENT_HASH",)),
-    "idc": Key("ROOM", ("MACHINE_ROOM",), repeatable=True),
-    "queues": Key("FILE", ("CONFIG",)),
-    "inner": Key("STRATEGY", tuple(WRAPPERS)),
-    "broker-zone": Key("GLOB=ZONE|REGEX", ("MACHINE_ROOM_NEARBY",), repeatable=True),
-    "client-zone": Key("GLOB=ZONE|REGEX", ("MACHINE_ROOM_NEARBY",), repeatable=True),
-    "host": Key("IP", PINNED, repeatable=True),
-    "pin": Key("TOPIC=IP,…", PINNED, repeatable=True),
+KEYS: Mapping[str, OptionKey] = {
+    "virtual-nodes": OptionKey("N", ("CONSISTENT_HASH",)),
+    "idc": OptionKey("ROOM", ("MACHINE_ROOM",), repeatable=True),
+    "queues": OptionKey("FILE", ("CONFIG",)),
+    "inner": OptionKey("STRATEGY", tuple(WRAPPERS)),
+    "broker-zone": OptionKey("GLOB=ZONE|REGEX", ("MACHINE_ROOM_NEARBY",), repeatable=True),
+    "client-zone": OptionKey("GLOB=ZONE|REGEX", ("MACHINE_ROOM_NEARBY",), repeatable=True),
+    "host": OptionKey("IP", PINNED, repeatable=True),
+    "pin": OptionKey("TOPIC=IP,…", PINNED, repeatable=True),
 }
 
 

@@ -290,7 +290,7 @@ def _broker_text(broker: model.BrokerDiff) -> str:
     return f"{'+' if before is None else '-'} {name}{queues}"
 
 
-def _differences(before: model.BrokerQueues, after: model.BrokerQueues) -> Iterator[str]:
+def _differences(before: model.QueueCounts, after: model.QueueCounts) -> Iterator[str]:
     for kind in ("read", "write"):
         was, becomes = (getattr(each, f"{kind}_queue_nums") for each in (before, after))
         if was != becomes:

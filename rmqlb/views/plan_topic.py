@@ -5,7 +5,7 @@ from operator import itemgetter
 from msgspec.structs import replace
 
 from rmqlb.model.message_queue import QueueName, runs, span
-from rmqlb.model.plan_topic import BrokerQueues, GroupEffect, Step, StepCheck, StepKind, TopicChangePlan, WaitKind
+from rmqlb.model.plan_topic import BrokerQueues, GroupEffect, PlanStep, StepCheck, StepKind, TopicChangePlan, WaitKind
 from rmqlb.model.result import WARNING, counted, messages
 from rmqlb.views.columns import Cell, Column, columns_from, columns_of, rows_of
 from rmqlb.views.numbers import about, percent
@@ -89,7 +89,7 @@ def _order_facts(plan: TopicChangePlan) -> Iterator[str]:
             yield f"order of moved keys: broken {longest} (--unordered)"
 
 
-def _late(step: Step) -> str:
+def _late(step: PlanStep) -> str:
     late, name = max(((each.out_of_order_unheld or 0, each.group) for each in step.groups), default=(0, ""))
     return f", and group {name} consumes about {messages(late)} after newer messages of their key" if late else ""
 
@@ -104,7 +104,7 @@ def _closing(plan: TopicChangePlan) -> Iterator[str]:
         yield "mqadmin takes the NameServers from NAMESRV_ADDR, or from -n"
 
 
-def _block(step: Step) -> Block:
+def _block(step: PlanStep) -> Block:
     heading = f"{step.number} {_KINDS[step.kind]}"
     if step.done:
         return Block((), heading=heading, beside="done, or not needed")
@@ -130,7 +130,7 @@ def _queues(queues: Sequence[QueueName]) -> str:
     return ", ".join(f"{name} {','.join(map(span, found))}" for name, found in ids)
 
 
-def _effects(step: Step) -> Iterator[str]:
+def _effects(step: PlanStep) -> Iterator[str]:
     if step.commands:
         yield f"{counted(step.readable_queues, 'readable queue')}, {counted(step.writable_queues, 'writable queue')}"
     for each in step.groups:
@@ -152,8 +152,8 @@ def _effects(step: Step) -> Iterator[str]:
 
 def _tables(plan: TopicChangePlan) -> Iterator[Section]:
 
-    def table(name: str, title: str, columns: tuple[Column, ...], items: Callable[[Step], Iterable[object]]) -> Section:
-        rows = tuple((step.number, *row) for step in plan.steps for row in rows_of(columns, items(step)))
+    def table(name: str, title: str, columns: Sequence[Column], of: Callable[[PlanStep], Iterable[object]]) -> Section:
+        rows = tuple((step.number, *row) for step in plan.steps for row in rows_of(columns, of(step)))
         return Section(name, title, (_STEP, *columns), rows)
 
     of_steps = "number=step kind=what:text done:text estimatedMs=estimated:ms readableQueues=readable "

@@ -42,7 +42,7 @@ class TopicRoute(Struct, frozen=True, rename="camel"):
     readable_queues: Annotated[tuple[QueueName, ...], "queues that consumers allocate, in their order"]
 
 
-class Routes(Struct, frozen=True):
+class ShownRoutes(Struct, frozen=True):
     """The routes of one or several topics."""
 
     topics: Annotated[tuple[TopicRoute, ...], "topic by topic"]
@@ -90,7 +90,7 @@ def route_report(sightings: Sequence[RouteSighting]) -> Report:
     rows = Rows(("topic",), [({}, route) for route in topics])
     tables = (brokers, _queue_lists(topics))
     facts, grave = _verdict(topics)
-    return Report("rmqlb/route", Routes(topics), facts, tables, rows=rows, grave=grave)
+    return Report("rmqlb/route", ShownRoutes(topics), facts, tables, rows=rows, grave=grave)
 
 
 def _queue_lists(topics: Sequence[TopicRoute]) -> Section:

@@ -7,9 +7,9 @@ from itertools import takewhile
 from rmqlb.cli.common.send_options import SendOptions
 from rmqlb.cli.common.set_option import SettingsOptions, names_in, settings_in
 from rmqlb.cli.help_text import SHARED_PANELS
-from rmqlb.cli.plan_rebalance import PlanOptions
+from rmqlb.cli.plan_rebalance import PlanFlags
 from rmqlb.cli.plan_rollout import RolloutOptions
-from rmqlb.cli.simulate import RebalanceOptions, ReceiveOptions
+from rmqlb.cli.simulate import RebalanceFlags, ReceiveOptions
 from rmqlb.cli.size_group import SizeOptions
 from rmqlb.model.group_scenario import TIMER_NAMES
 from tests.cli.run import EXAMPLE, ROOT, data_of, error_of, run
@@ -67,8 +67,8 @@ def test_the_retry_topic_is_taken_by_one_option() -> None:
 
 
 COMMANDS: dict[str, type[SettingsOptions]] = {
-    "simulate-send": SendOptions, "simulate-receive": ReceiveOptions, "simulate-rebalance": RebalanceOptions,
-    "plan-rollout": RolloutOptions, "size-group": SizeOptions, "plan-rebalance": PlanOptions,
+    "simulate-send": SendOptions, "simulate-receive": ReceiveOptions, "simulate-rebalance": RebalanceFlags,
+    "plan-rollout": RolloutOptions, "size-group": SizeOptions, "plan-rebalance": PlanFlags,
 }  # fmt: skip
 DOCS = ROOT / "docs"
 REBALANCE = ("simulate-rebalance", "-s", EXAMPLE, "-g", "order-svc")

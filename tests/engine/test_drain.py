@@ -16,7 +16,7 @@ from rmqlb import MessageQueue, check, diagnose, show_consumers, show_groups
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.backlog import Flow, Pool
 from rmqlb.engine.diagnose.diagnose import case_of
-from rmqlb.engine.diagnose.lags import QueueLag, queue_lag
+from rmqlb.engine.diagnose.lags import LagSamples, queue_lag
 from rmqlb.engine.drain import Drains, Shared, drains_of, queue_drains
 from rmqlb.model.diagnosis import Diagnosis, Drain
 from rmqlb.model.group import BROADCASTING, CONSUME_POP, QueueState
@@ -39,7 +39,7 @@ RATES = st.integers(0, 2_000)
 LAGS = st.integers(1, 10**7)
 
 
-def constant(lag: int, inflow: int, consumed: int, samples: int = 3, step_s: int = STEP_S) -> QueueLag:
+def constant(lag: int, inflow: int, consumed: int, samples: int = 3, step_s: int = STEP_S) -> LagSamples:
     """A queue with these rates that ends with this lag."""
     ago = [(samples - 1 - n) * step_s for n in range(samples)]
     at = tuple(1000 * (samples * step_s - each) for each in ago)
@@ -47,7 +47,7 @@ def constant(lag: int, inflow: int, consumed: int, samples: int = 3, step_s: int
     return queue_lag(at, offsets, tuple(lag - (inflow - consumed) * each for each in ago))
 
 
-def queue_drain(lag: QueueLag) -> Drain:
+def queue_drain(lag: LagSamples) -> Drain:
     queue = MessageQueue("T", "a", 0)
     return queue_drains({queue: lag})[queue]
 

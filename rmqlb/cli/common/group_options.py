@@ -11,7 +11,7 @@ RATE_HINT = "pass the rate: --rate R or --set earlier=FILE; lag also needs --set
 _members, _route, _consumers = map(Panel, ("Consumer changes", "Route changes", "Consumers"))
 
 
-class ChangeOptions(SettingsOptions):
+class ChangeFlags(SettingsOptions):
     scale_to: Text = _members("N", "Number of consumers after the change. The last ones in sorted order are removed.")
     add: Texts = _members("N|ID", "Consumers to add: a count or a client ID.")
     remove: Texts = _members(

@@ -55,7 +55,7 @@ class GivenRates(Options):
     )
 
 
-class RateOptions(GivenRates):
+class RateFlags(GivenRates):
     rates_since: Text = _rates(
         "--earlier FILE|TIME",
         "Earlier snapshot, to compute each queue's rate. With a running cluster, TIME such as 60s takes two "
@@ -111,7 +111,7 @@ class SomeGroupsOnTopics(SomeGroups):
     include_retry: bool = about.flag("Include the group's %RETRY% topic.")
 
 
-class GroupOptions(SomeGroupsOnTopics):
+class GroupFlags(SomeGroupsOnTopics):
     consumers: Text = about(
         "IDS|@FILE|N", "Consumers of the group, instead of the source's. Give client IDs, @FILE or a count.", stdin="@-"
     )
@@ -126,13 +126,13 @@ class GroupOptions(SomeGroupsOnTopics):
         return given if self.consumers is None else given | {"consumers": members(self.consumers)}
 
 
-class OneGroupOptions(GroupOptions):
+class OneGroupOptions(GroupFlags):
     group: Text = own(  # type: ignore[assignment]
         "-g GROUP", "Consumer group; optional if there is only one.", positional="GROUP"
     )
 
 
-class GroupsOptions(GroupOptions):
+class GroupsOptions(GroupFlags):
     explain: bool = written.flag("Explain the owner of each queue.")
 
 

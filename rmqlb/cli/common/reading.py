@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 Shown = TypeVar("Shown")
 
 
-class Reader(TextReader):
+class Reading(TextReader):
     """The source of a command, read with progress on the terminal (raises UsageError when there is none)."""
 
     def __init__(self, options: SourceOptions, terminal: Terminal, *, stages: bool = False) -> None:
@@ -42,14 +42,14 @@ class Reader(TextReader):
         self._terminal = terminal
         self._stages = stages and self.live
 
-    def hurried(self, timeout_s: float) -> "Reader":
+    def hurried(self, timeout_s: float) -> "Reading":
         """The same source with at most this request timeout, and without retries."""
         reader = copy(self)
         reader.access = replace(self.access, timeout=min(self.access.timeout, timeout_s), retries=0)
         return reader
 
-    def of_file(self, path: str) -> "Reader":
-        return Reader(self._options.but(source=path, active_context=None, ignored_context_note=None), self._terminal)
+    def of_file(self, path: str) -> "Reading":
+        return Reading(self._options.but(source=path, active_context=None, ignored_context_note=None), self._terminal)
 
     def open(self) -> "DumpSource | LiveSource":
         source = super().open()
@@ -126,7 +126,7 @@ def source_of_context(name: str, options: SourceOptions) -> SourceOptions:
     return options.but(**own, active_context=settled.active_context)
 
 
-def ask(verb: Callable[..., Shown], reader: Reader, options: Options, **more: Any) -> Callable[..., Shown]:
+def ask(verb: Callable[..., Shown], reader: Reading, options: Options, **more: Any) -> Callable[..., Shown]:
     """A verb with its source and its arguments, which the fields of the options are (raises UsageError)."""
     given = options.arguments()
     if isinstance(options, EarlierOptions):
@@ -139,7 +139,7 @@ def ask(verb: Callable[..., Shown], reader: Reader, options: Options, **more: An
     return partial(verb, reader, **given)
 
 
-def earlier_files(files: Sequence[str], reader: Reader) -> tuple[Earlier, ...]:
+def earlier_files(files: Sequence[str], reader: Reading) -> tuple[Earlier, ...]:
     """The snapshots that `--earlier` names (raises UsageError)."""
     named = {file: "stdin" if file == "-" else file for file in files}
     return tuple(Earlier(reader.of_file(file), name) for file, name in named.items() if earlier(file))

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from rmqlb.cli.common import producer_values as values
 from rmqlb.cli.common.options import SourceOptions
-from rmqlb.cli.common.reading import Reader
+from rmqlb.cli.common.reading import Reading
 from rmqlb.cli.common.send_options import SendOptions
 from rmqlb.cli.common.show_or_watch import judge, require_known
 from rmqlb.cli.common.terminal import Terminal
@@ -40,7 +40,7 @@ _HIGHEST_PRIORITY = 999_999  # more than a broker's queues
 _COMPARED = ("latency-fault", "clients", "sdks")
 
 
-class Question(Struct, frozen=True):
+class SendQuestion(Struct, frozen=True):
     snapshot: ClusterSnapshot
     route: TopicRouteData
     scenario: SendScenario
@@ -52,7 +52,7 @@ class Question(Struct, frozen=True):
     options: SendOptions
 
 
-def read_question(source: SourceOptions, topic: str, options: SendOptions, terminal: Terminal) -> Question:
+def read_question(source: SourceOptions, topic: str, options: SendOptions, terminal: Terminal) -> SendQuestion:
     trials = given(amounts.count, options.trials, "--trials", MOST_SEND_TRIALS, 2)
     within = given(amounts.percentage, options.precision, "--set precision=")
     max_bytes = amounts.byte_count(source.max_size, "--max-size")
@@ -85,7 +85,7 @@ def read_question(source: SourceOptions, topic: str, options: SendOptions, termi
         start = values.queue_of(options.start_at, queues, "--set start-at=")
         scenario = replace(scenario, start_at=start)
     findings += [*_assumed(scenario, sdks, options), *source_findings(snapshot)]
-    return Question(snapshot, route, scenario, tuple(findings), keys, sdks, trials, within, options)
+    return SendQuestion(snapshot, route, scenario, tuple(findings), keys, sdks, trials, within, options)
 
 
 def _producer(options: SendOptions, named: str, topic: str, brokers: Sequence[str]) -> SendScenario:
@@ -160,13 +160,13 @@ def _route(
     """The topic's route; for a topic that does not exist, the route that a producer makes of TBW102's."""
     snapshot = None
     try:
-        snapshot = Reader(source, terminal).fetch(Wanted((topic,), groups=False))
+        snapshot = Reading(source, terminal).fetch(Wanted((topic,), groups=False))
         return snapshot, snapshot.route(topic), list(sighting_findings(snapshot.routes[topic]))
     except DataError as missing:
         if snapshot is None and not is_live(source.source):
             raise
         try:
-            snapshot = snapshot or Reader(source, terminal).fetch(Wanted((TEMPLATE,), groups=False))
+            snapshot = snapshot or Reading(source, terminal).fetch(Wanted((TEMPLATE,), groups=False))
             template = snapshot.route(TEMPLATE)
         except DataError:
             raise missing from None
@@ -175,7 +175,7 @@ def _route(
         return snapshot, new_topic_route(template, topic), [Finding("new-topic", text)]
 
 
-def answer(question: Question, terminal: Terminal, conditions: Sequence[Condition], *, trace: bool) -> None:
+def answer(question: SendQuestion, terminal: Terminal, conditions: Sequence[Condition], *, trace: bool) -> None:
     """Simulate, and show the report; as JSON lines every attempt when it ends, with --trace every lost message too."""
     scenario, options, route = question.scenario, question.options, question.route
     streams = terminal.format == "jsonl"
@@ -228,7 +228,7 @@ def answer(question: Question, terminal: Terminal, conditions: Sequence[Conditio
     judge(tried, terminal)
 
 
-def _compared(question: Question, *, streams: bool, trace: bool) -> dict[str, list[SendScenario]]:
+def _compared(question: SendQuestion, *, streams: bool, trace: bool) -> dict[str, list[SendScenario]]:
     """The scenarios to compare (raises UsageError for a comparison that does not fit)."""
     options, scenario, several = question.options, question.scenario, len(question.sdks) > 1
     compared = tuple(amounts.one_of(text, "--compare", _COMPARED) for text in options.compare or ())

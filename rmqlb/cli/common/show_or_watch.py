@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from rmqlb.cli.common.declare import Options, Text, written
 from rmqlb.cli.common.options import OutputOptions, SourceOptions
 from rmqlb.cli.common.output_files import PageOptions
-from rmqlb.cli.common.reading import Reader, ask
+from rmqlb.cli.common.reading import Reading, ask
 from rmqlb.cli.common.terminal import SnapshotView, Terminal
 from rmqlb.cli.exit_codes import ExitCode
 from rmqlb.cli.results import schema_of
@@ -78,7 +78,7 @@ def answer(
     verb = command.replace("-", "_")
     module = module or verb
     terminal = Terminal(command, output, formats, options if isinstance(options, PageOptions) else None)
-    question = ask(imported(f"verbs.{module}.{verb}"), Reader(source, terminal), options, **more)
+    question = ask(imported(f"verbs.{module}.{verb}"), Reading(source, terminal), options, **more)
     shown = f"{module}.{report}" if isinstance(report, str) else report
     return show_verb(question, shown, terminal, watching, doing=doing, hint=hint)
 

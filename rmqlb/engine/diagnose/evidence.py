@@ -286,7 +286,7 @@ DIFFER_MS = 1_000  # a time this far in the future proves that the clocks differ
 ON_THE_WAY_MS = 5_000  # age of a report at its receipt, at most
 
 
-class Clock(Struct, frozen=True):
+class ClockBounds(Struct, frozen=True):
     """The bounds of a consumer's clock minus this computer's, in milliseconds."""
 
     client_id: str
@@ -317,7 +317,7 @@ class Clock(Struct, frozen=True):
         raise AnotherSampleNeeded(f"the clock of {self.client_id} may be behind this computer's: unknown")
 
 
-def clock_of(client_id: str, samples: Sequence[ConsumerEvidence]) -> Clock:
+def clock_of(client_id: str, samples: Sequence[ConsumerEvidence]) -> ClockBounds:
     """The bounds of a consumer's clock from its reports, the oldest first (raises DataError without any time)."""
     reports = [
         (sample.read_at, _times(sample))
@@ -337,7 +337,7 @@ def clock_of(client_id: str, samples: Sequence[ConsumerEvidence]) -> Clock:
     most = min(changed, default=None)
     if most is not None and most < max(least):
         raise DataError(f"the clock of {client_id} changed between the samples", hint="diagnose again")
-    return Clock(client_id, reports[-1][0], max(least), most)
+    return ClockBounds(client_id, reports[-1][0], max(least), most)
 
 
 def _times(sample: ConsumerEvidence) -> dict[MessageQueue, dict[str, int]]:
@@ -362,7 +362,7 @@ class ConsumerReports(Struct, dict=True, eq=False):
         return Evidence(fact, value, threshold, self.where, at.isoformat().replace("+00:00", "Z"))
 
     @cached_property
-    def clock(self) -> Clock:
+    def clock(self) -> ClockBounds:
         return clock_of(self.client_id, self.reports)
 
     @property

@@ -50,7 +50,7 @@ CAUSES_OF_LAG = (  # alongside those of owners
 )
 
 
-class QueueLag(Struct, frozen=True):
+class LagSamples(Struct, frozen=True):
     """A queue as the samples see it, the oldest first."""
 
     at: tuple[int, ...]  # when each sample was, in milliseconds since 1970
@@ -81,7 +81,7 @@ class QueueLag(Struct, frozen=True):
 
 def queue_lag(
     at: tuple[int, ...], offsets: tuple[int, ...], lags: tuple[int, ...], call_ms: float | None = None
-) -> QueueLag:
+) -> LagSamples:
     """The state of a queue by the group's offsets and lags.
 
     No offset moves during a call of the owner's listener, which lasts `call_ms` on average (None when unknown).
@@ -123,12 +123,12 @@ def queue_lag(
         state = "draining"
     elif samples >= SAMPLES and shown_ms >= SPAN_MS:
         state = "growing" if grown > usual else "fine" if shown_ms >= needed_ms else "undecided"
-    return QueueLag(at, lags, state, per_s, inflow_per_s, shown_ms, needed_ms, samples, call_ms or 0, offsets)
+    return LagSamples(at, lags, state, per_s, inflow_per_s, shown_ms, needed_ms, samples, call_ms or 0, offsets)
 
 
 class Lags(Struct, frozen=True):
     evidence: GroupEvidence
-    queues: Mapping[MessageQueue, QueueLag]  # those with offsets at all samples
+    queues: Mapping[MessageQueue, LagSamples]  # those with offsets at all samples
     unknown: int  # the number of other queues
 
     def of(self, *states: LagState) -> tuple[MessageQueue, ...]:
@@ -154,7 +154,7 @@ class Lags(Struct, frozen=True):
             yield self.evidence.seen("unread messages", unread, by=sample.seen)
 
 
-def _longer_sampling(what: str, lags: Sequence[QueueLag]) -> AnotherSampleNeeded:
+def _longer_sampling(what: str, lags: Sequence[LagSamples]) -> AnotherSampleNeeded:
     fewest, needed = min(len(lag.at) for lag in lags), max(lag.needed_ms for lag in lags)
     if fewest < SAMPLES:
         over = f"{SAMPLES} samples over at least {ceil(needed / 1000)} s"
@@ -176,7 +176,7 @@ def lags_of(evidence: GroupEvidence, queues: Collection[MessageQueue] | None = N
     return Lags(evidence, known, len(wanted) - len(known))
 
 
-def _over_samples(evidence: GroupEvidence, queue: MessageQueue) -> QueueLag | None:
+def _over_samples(evidence: GroupEvidence, queue: MessageQueue) -> LagSamples | None:
     """The queue's lag; None if a sample has the queue without offsets, or the last sample lacks the queue."""
     samples = zip(evidence.read_at, evidence.samples, strict=True)
     states = [(time, state) for time, sample in samples if (state := sample.queues.get(queue))]
@@ -343,7 +343,7 @@ def slow_consumer(case: Case) -> Iterator[GroupFinding]:
         raise DoesNotApply(case.facts.apart)
     slow, lags = Troubles(), lags_of(case)
     reports = {consumer.client_id: consumer for consumer in push_consumers(case, slow)}
-    shares: dict[str, dict[MessageQueue, QueueLag]] = {}  # client ID → its queues with a single observed owner
+    shares: dict[str, dict[MessageQueue, LagSamples]] = {}  # client ID → its queues with a single observed owner
     for queue, lag in lags.queues.items():
         owners = case.owners(queue)
         if len(owners) == 1:
@@ -378,7 +378,7 @@ def slow_consumer(case: Case) -> Iterator[GroupFinding]:
 def _slow_listener(
     case: Case,
     own: str,
-    share: Mapping[MessageQueue, QueueLag],
+    share: Mapping[MessageQueue, LagSamples],
     late: tuple[MessageQueue, ...],
     reports: Mapping[str, ConsumerReports],
     others: Sequence[str],

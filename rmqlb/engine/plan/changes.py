@@ -28,7 +28,7 @@ class QueueCount(Struct, frozen=True):
     broker_name: str | None = None  # the broker; None is each of the topic's
 
 
-class Changes(Struct, frozen=True):
+class Edits(Struct, frozen=True):
     add: tuple[str | int, ...] = ()  # client IDs, or a number of placeholders
     remove: tuple[str | int, ...] = ()  # client IDs, or a number, from the end of the sorted consumers
     replace: tuple[tuple[str, str], ...] = ()  # (old, new) client IDs, as after a restart
@@ -53,7 +53,7 @@ def placeholders(number: int, taken: Iterable[str] = ()) -> list[str]:
     return list(islice((name for name in names if name not in present), max(number, 0)))
 
 
-def change_members(client_ids: Iterable[str], changes: Changes) -> tuple[str, ...]:
+def change_members(client_ids: Iterable[str], changes: Edits) -> tuple[str, ...]:
     """The consumers after the change: replaced, then removed, then added, then scaled (raises UsageError)."""
     members = sort_client_ids(client_ids)
     _no_contradiction(changes)
@@ -82,7 +82,7 @@ def change_members(client_ids: Iterable[str], changes: Changes) -> tuple[str, ..
     return tuple(sort_client_ids(members))
 
 
-def change_routes(routes: Sequence[TopicRouteData], changes: Changes) -> tuple[TopicRouteData, ...]:
+def change_routes(routes: Sequence[TopicRouteData], changes: Edits) -> tuple[TopicRouteData, ...]:
     """The routes after the change (raises UsageError): only topics that have a broker lose it."""
     brokers = {data.broker_name for route in routes for data in route.queue_datas}
     names = ", ".join(route.topic for route in routes[:8]) + (", …" if len(routes) > 8 else "")
@@ -93,7 +93,7 @@ def change_routes(routes: Sequence[TopicRouteData], changes: Changes) -> tuple[T
     return tuple(change_route(route, changes) for route in routes)
 
 
-def change_route(route: TopicRouteData, changes: Changes) -> TopicRouteData:
+def change_route(route: TopicRouteData, changes: Edits) -> TopicRouteData:
     """The topic's route after the change: brokers removed, then added, then queue counts set (raises UsageError).
 
     An added broker is readable and writable and has a master.
@@ -121,7 +121,7 @@ def change_route(route: TopicRouteData, changes: Changes) -> TopicRouteData:
     return route
 
 
-def describe(changes: Changes) -> tuple[str, ...]:
+def describe(changes: Edits) -> tuple[str, ...]:
     lines = [f"{old} is replaced by {new}" for old, new in changes.replace]
     for item in changes.remove:
         last = "the last consumer" if item == 1 else f"the last {item} consumers"
@@ -139,7 +139,7 @@ def describe(changes: Changes) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def _no_contradiction(changes: Changes) -> None:
+def _no_contradiction(changes: Edits) -> None:
     named = [
         *((item, "--add") for item in changes.add if isinstance(item, str)),
         *((item, "--remove") for item in set(changes.remove) if isinstance(item, str)),

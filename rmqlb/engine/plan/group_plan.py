@@ -10,7 +10,7 @@ from rmqlb.engine.assignment.consumers import mixed_finding, nobody_online, sort
 from rmqlb.engine.assignment.owners import must_ask_a_strategy, popped_topics
 from rmqlb.engine.group import Group
 from rmqlb.engine.group_findings import planning_findings
-from rmqlb.engine.plan.changes import Changes, change_members, change_routes, describe
+from rmqlb.engine.plan.changes import Edits, change_members, change_routes, describe
 from rmqlb.engine.plan.rebalance import Side, compare, over_places, plan_rebalance
 from rmqlb.engine.rebalance.profile import client_version, consumer_types
 from rmqlb.engine.rebalance.simulate import convergence
@@ -25,7 +25,7 @@ from rmqlb.model.route import TopicRouteData
 
 def plan_group(
     group: Group,
-    changes: Changes,
+    changes: Edits,
     *,
     explain: bool = False,
     compared: Sequence[str] = (),

@@ -16,7 +16,7 @@ from rmqlb.engine.allocate import PreparedStrategies
 from rmqlb.engine.allocate.rules import JAVA
 from rmqlb.engine.assignment.assign import Members
 from rmqlb.engine.kernel import Clock, Draws, Steps, stream_key, stream_named
-from rmqlb.engine.plan.changes import Changes, NewBroker, QueueCount, change_route
+from rmqlb.engine.plan.changes import Edits, NewBroker, QueueCount, change_route
 from rmqlb.engine.rebalance.profile import SDK_PROFILES, ConsumerProfile, consumer_profile_of, java_clocks
 from rmqlb.engine.rebalance.timelines import EventLog
 from rmqlb.errors import AllocationError
@@ -457,7 +457,7 @@ class NameServer:
         name = event.subject
         self._gone.pop(name, None)
         if not self._having(name):
-            new = Changes(add_brokers=(NewBroker(name, event.read_queues, event.write_queues),))
+            new = Edits(add_brokers=(NewBroker(name, event.read_queues, event.write_queues),))
             for topic, route in self._whole.items():
                 self._whole[topic] = route if route.is_static else change_route(route, new)
         self._tell(self._having(name))
@@ -467,7 +467,7 @@ class NameServer:
             () if number is None else (QueueCount(number, event.broker_name),)
             for number in (event.read_queues, event.write_queues)
         )
-        changes = Changes(read_queues=reads, write_queues=writes)
+        changes = Edits(read_queues=reads, write_queues=writes)
         self._whole[event.subject] = change_route(self._whole[event.subject], changes)
         self._tell([event.subject])
 

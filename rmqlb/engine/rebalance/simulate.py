@@ -16,9 +16,9 @@ from rmqlb.engine.allocate import check_settings
 from rmqlb.engine.allocate.strategy import with_function
 from rmqlb.engine.arguments import check_routes, require
 from rmqlb.engine.assignment.assign import Members
-from rmqlb.engine.conditions import Condition, Figures
+from rmqlb.engine.conditions import Condition, FailOn
 from rmqlb.engine.kernel import in_processes, nearest_rank
-from rmqlb.engine.plan.changes import Changes
+from rmqlb.engine.plan.changes import Edits
 from rmqlb.engine.plan.rebalance import Side
 from rmqlb.engine.rebalance.consumer import Client
 from rmqlb.engine.rebalance.environment import GroupEnvironment, Shares
@@ -165,8 +165,8 @@ class _Cluster:
 
 
 _FIELDS = {name.replace("_", "-"): name for name in GroupFigures.__struct_fields__ if name != "rebalances"}
-GROUP_FIGURES = Figures(names=tuple(_FIELDS), of_subject=tuple(_FIELDS))
-ROLLOUT_FIGURES = Figures(names=(*_FIELDS, "takes-ms", "misassigned"), of_subject=tuple(_FIELDS))
+GROUP_FIGURES = FailOn(names=tuple(_FIELDS), of_subject=tuple(_FIELDS))
+ROLLOUT_FIGURES = FailOn(names=(*_FIELDS, "takes-ms", "misassigned"), of_subject=tuple(_FIELDS))
 _SPREADS = ("p95", "p50", "max")
 _STILL_OPEN = {
     **{f"{which}_{kind}_ms": f"queues_with_{kind}_at_end" for kind in BAD_STATES for which in ("longest", "total")},
@@ -462,7 +462,7 @@ def echo(s: GroupScenario, profile: str) -> result.SimulatedGroup:
         timers=result.timers_in_ms(s.timers),
         latency_ms=milliseconds(s.latency_us),
         consume_ms=milliseconds(s.consume_us),
-        rates=tuple(result.QueueRate(q.topic, q.broker_name, q.queue_id, rate) for q, rate in sorted(s.rates.items())),
+        rates=tuple(result.QueueFlow(q.topic, q.broker_name, q.queue_id, rate) for q, rate in sorted(s.rates.items())),
         until_ms=milliseconds_if_known(s.until_us),
         patience_ms=milliseconds(s.patience_us),
         **{name: getattr(s, name) for name in same},
@@ -510,7 +510,7 @@ _LARGEST = 1000  # consumers × queues up to which the simulations for a plan ta
 
 
 def convergence(
-    plan: RebalancePlan, before: Side, after: Side, changes: Changes, scenario: GroupScenario, states: States
+    plan: RebalancePlan, before: Side, after: Side, changes: Edits, scenario: GroupScenario, states: States
 ) -> Convergence | None:
     """The effect on consumers if a plan's change happens at one moment, over a few trials of a scenario.
 
@@ -546,7 +546,7 @@ def convergence(
     )
 
 
-def change_events(before: Side, after: Side, changes: Changes) -> Iterator[Event]:
+def change_events(before: Side, after: Side, changes: Edits) -> Iterator[Event]:
     """A plan's change as events, all at the start; consumers leave before others join."""
     ids, ids_after = Counter(before.members.client_ids), Counter(after.members.client_ids)
     yield from (Event("leave", 0, client_id) for client_id in sort_client_ids((ids - ids_after).elements()))

@@ -13,7 +13,7 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from rmqlb.engine.conditions import Condition, Figures, declared
+from rmqlb.engine.conditions import Condition, FailOn, declared
 from rmqlb.engine.plan.changes import PLACEHOLDER_PREFIX
 from rmqlb.errors import UsageError
 from rmqlb.model import recording as result
@@ -156,7 +156,7 @@ def _aligned(
 
 
 _OF_RECORDING, _OF_COMPARISON = declared(result.RecordingFigures), declared(result.RecordingComparison)
-FIGURES = Figures((*_OF_RECORDING.names, *_OF_COMPARISON.names), shares=(*_OF_RECORDING.shares, *_OF_COMPARISON.shares))
+FIGURES = FailOn((*_OF_RECORDING.names, *_OF_COMPARISON.names), shares=(*_OF_RECORDING.shares, *_OF_COMPARISON.shares))
 
 
 def judged(conditions: Iterable[Condition], recording: result.Recording) -> tuple[TriedCondition, ...]:

@@ -95,7 +95,7 @@ class _Stretch(Struct, frozen=True):
         return "one" if self.certain else "unassigned"
 
 
-class _Queue(Struct):
+class _Followed(Struct):
     """The history of a queue; `came` and `went` are None if the first sample and the last sample have the queue."""
 
     came: result.Between | None = None
@@ -155,7 +155,7 @@ class Follower:
         self._lists: tuple[int, int] | None = None  # the last sample in which all brokers listed consumers; its request
         self._routes: dict[str, int] = {}  # topic → the request of the last sample that had its route
         self._consumers: dict[str, _Consumer] = {}
-        self._queues: dict[MessageQueue, _Queue] = {}
+        self._queues: dict[MessageQueue, _Followed] = {}
         self.has_changed = False  # the owners, or the list of consumers
 
     def add(self, sample: result.GroupSample) -> list[result.RecordLine]:
@@ -236,7 +236,7 @@ class Follower:
             since = result.Between(before or 0, self._answered_ms)
             for queue in queues:
                 if queue not in self._queues:
-                    self._queues[queue] = _Queue(came=None if self.samples == 1 else since)
+                    self._queues[queue] = _Followed(came=None if self.samples == 1 else since)
                 self._queues[queue].went = None
             there = set(queues)
             for queue, history in self._queues.items():
@@ -285,7 +285,7 @@ class Follower:
             if self.samples > 1 and each.answered < self.samples - 1:
                 each.silences.append(result.Silence(since, self._answered_ms, "it did not answer"))
             for queue in sort_queues(queues ^ each.queues):
-                spans = self._queues.setdefault(queue, _Queue()).spans.setdefault(client_id, [])
+                spans = self._queues.setdefault(queue, _Followed()).spans.setdefault(client_id, [])
                 if not each.answered:  # it may always have owned the queue
                     spans.append(_Span())
                     continue

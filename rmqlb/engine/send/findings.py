@@ -5,7 +5,7 @@ from math import fsum
 
 from msgspec.structs import replace
 
-from rmqlb.engine.conditions import Condition, Figures, declared
+from rmqlb.engine.conditions import Condition, FailOn, declared
 from rmqlb.engine.send.cluster import poll_after
 from rmqlb.engine.send.java_producer import CALL_TIMEOUT, THREW
 from rmqlb.engine.send.profile import profile_of, sdk
@@ -117,7 +117,7 @@ def _assumed(name: str, mirrors: str) -> Finding:
 
 
 _TOTALS = declared(SendTotals)
-SEND_FIGURES = Figures(
+SEND_FIGURES = FailOn(
     names=_TOTALS.names, of_subject=declared(BrokerTally).names, shares=(*_TOTALS.shares, "share", "picks", "failed")
 )
 """`share[BROKER]` is a percentage of the messages that were stored, with or without the sign; that of `picks[BROKER]`

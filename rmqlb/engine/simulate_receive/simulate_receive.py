@@ -11,10 +11,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from rmqlb.engine.arguments import check_route, require
-from rmqlb.engine.conditions import Condition, Figures, declared
+from rmqlb.engine.conditions import Condition, FailOn, declared
 from rmqlb.engine.kernel import nearest_rank
 from rmqlb.engine.simulate_receive import rules
-from rmqlb.engine.simulate_receive.simulation import MOST_FURTHER, NEVER, Message, Outage, ReceiveSimulation
+from rmqlb.engine.simulate_receive.simulation import MOST_FURTHER, NEVER, Outage, PopMessage, ReceiveSimulation
 from rmqlb.errors import DataError, UsageError
 from rmqlb.model import simulate_receive as result
 from rmqlb.model.limits import PositiveTime, TrialNumber
@@ -274,7 +274,7 @@ def _crashes(simulation: ReceiveSimulation) -> Iterator[result.CrashReceived]:
         yield result.CrashReceived(crash.consumer, *times, earliest, latest)
 
 
-def _traced(message: Message) -> result.ReceivedMessage:
+def _traced(message: PopMessage) -> result.ReceivedMessage:
     place = {"broker_name": message.broker.name, "queue_id": message.queue}
     return _filled(result.ReceivedMessage, message, message=message.number, **place)
 
@@ -362,7 +362,7 @@ def ended_findings(report: result.ReceiveReport) -> Iterator[Finding]:
 
 _TIMES, _TOTALS = figures_of(result.WaitTimes), declared(result.ReceiveTotals)
 _WAITS = tuple(f"wait-{name}" for name in _TIMES)
-RECEIVE_FIGURES = Figures(
+RECEIVE_FIGURES = FailOn(
     names=(*_WAITS, *(f"back-{name}" for name in _TIMES), *_TOTALS.names, "unpolled-ms", "receives-needed"),
     of_subject=(*_WAITS, "receives", "unpolled-ms"),
     shares=_TOTALS.shares,

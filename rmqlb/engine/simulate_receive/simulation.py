@@ -1,6 +1,6 @@
 """Consumers that receive, their requests and the brokers' answers, and the fate of messages.
 
-`Broker` mirrors `PopMessageProcessor.processRequest` and `.popMsgFromTopic`, `PopLongPollingService` and, in order,
+`PopBroker` mirrors `PopMessageProcessor.processRequest` and `.popMsgFromTopic`, `PopLongPollingService` and, in order,
 `ConsumerOrderInfoManager`, by the scenario's broker version. The Proxy and POP clients with the default
 `popShareQueueNum` request queue −1, which means any queue.
 
@@ -47,11 +47,11 @@ _FINE = 1 << 53
 _HEARTBEATS = 1 << 20  # the place of a consumer's heartbeats among the random numbers of consumers
 
 
-class Message(Struct, eq=False):
+class PopMessage(Struct, eq=False):
     """A message; messages with number 0 came after the measured ones and count nowhere."""
 
     number: int
-    broker: Broker
+    broker: PopBroker
     queue: int
     stored: int
     deliveries: int = 0
@@ -59,18 +59,18 @@ class Message(Struct, eq=False):
     consumer: int | None = None  # number of that client
     done: int | None = None  # time of its acknowledgement
     outage: Outage | None = None  # the failure during which the message was on its broker
-    had: Consumer | None = None  # the dead consumer from which the message has to come back
+    had: Receiver | None = None  # the dead consumer from which the message has to come back
 
     @property
     def wait(self) -> int | None:
         return None if self.received is None else self.received - self.stored
 
 
-class Consumer(Struct, eq=False):
+class Receiver(Struct, eq=False):
     number: int
     dies_at: int
     turn: int  # of a SimpleConsumer: counts its receives, from a random number
-    brokers: Sequence[Broker]  # of a SimpleConsumer: by queue, in the order of its rotation
+    brokers: Sequence[PopBroker]  # of a SimpleConsumer: by queue, in the order of its rotation
     unacknowledged: int = 0  # messages at its death
     again: list[int] = field(default_factory=list)  # the times from its death to their next receive
 
@@ -79,9 +79,9 @@ class Consumer(Struct, eq=False):
 
 
 class Receive(Struct, eq=False):
-    consumer: Consumer
+    consumer: Receiver
     loop: int
-    broker: Broker
+    broker: PopBroker
     started: int
     waiting: bool = False  # at its broker
     orphan: bool = False  # its consumer has died while it waited
@@ -101,13 +101,13 @@ class Outage:
         self.received_again: int | None = None
 
 
-class Broker:
+class PopBroker:
     def __init__(
         self, simulation: ReceiveSimulation, name: str, place: int, queues: int, outages: Sequence[Outage]
     ) -> None:
         self.name, self.outages = name, outages
-        self.queues: list[deque[Message]] = [deque() for _ in range(queues)]
-        self.retry: deque[Message] = deque()
+        self.queues: list[deque[PopMessage]] = [deque() for _ in range(queues)]
+        self.retry: deque[PopMessage] = deque()
         self.blocked: dict[int, int] = {}  # in order: queue → messages of it that are not acknowledged
         self.receives = self.empty = self.failed = 0
         self.waits: list[int] = []  # of messages received first
@@ -225,12 +225,12 @@ class Broker:
         if not receive.orphan and not self._alive:
             self._unpolled_since = self._clock.now
 
-    def store(self, message: Message) -> None:
+    def store(self, message: PopMessage) -> None:
         self.queues[message.queue].append(message)
         self._pending += 1
         self.notify()
 
-    def come_back(self, messages: list[Message], visible_at: int) -> None:
+    def come_back(self, messages: list[PopMessage], visible_at: int) -> None:
         if not self._scenario.fifo:
             self._record(visible_at, tuple(messages))
             return
@@ -249,20 +249,20 @@ class Broker:
             del self.blocked[queue]
             self.notify()
 
-    def _record(self, visible_at: int, messages: tuple[Message, ...]) -> None:
+    def _record(self, visible_at: int, messages: tuple[PopMessage, ...]) -> None:
         self._checkpoints += 1
         service = self._services[self._checkpoints % rules.REVIVE_QUEUES]
         service.checkpoint(visible_at, messages, acknowledged=not messages)
 
-    def _revive(self, messages: tuple[Message, ...]) -> None:
+    def _revive(self, messages: tuple[PopMessage, ...]) -> None:
         self._at(self._clock.now, self._retry, messages)
 
-    def _retry(self, messages: tuple[Message, ...]) -> None:
+    def _retry(self, messages: tuple[PopMessage, ...]) -> None:
         self.retry.extend(messages)
         if self._rules.retry_wakes:
             self.notify()
 
-    def _free(self, queue: int, messages: list[Message]) -> None:
+    def _free(self, queue: int, messages: list[PopMessage]) -> None:
         self.queues[queue].extendleft(reversed(messages))
         self._pending += len(messages)
         self.acknowledged(queue, len(messages))
@@ -274,10 +274,10 @@ class Broker:
             return self._pending > 0
         return any(queue and place not in self.blocked for place, queue in enumerate(self.queues))
 
-    def _pop(self) -> list[Message]:
+    def _pop(self) -> list[PopMessage]:
         """One request's messages (`processRequest`): the retry topic first or last, queues from a random one on."""
         number = self._numbers.below(rules.RANDOM_QUEUES)
-        found: list[Message] = []
+        found: list[PopMessage] = []
         if not self._pending and not self.retry:
             return found
         retry_first, places = self._rules.order(number, len(self.queues), self._scenario)
@@ -293,7 +293,7 @@ class Broker:
             message.deliveries += 1
         return found
 
-    def _move(self, queue: deque[Message], found: list[Message]) -> int:
+    def _move(self, queue: deque[PopMessage], found: list[PopMessage]) -> int:
         number = min(len(queue), self._scenario.batch - len(found))
         found.extend(queue.popleft() for _ in range(number))
         return number
@@ -303,7 +303,7 @@ class ReceiveSimulation:
     def __init__(self, queues: Sequence[MessageQueue], scenario: ReceiveScenario, trial: int) -> None:
         self.queues, self.scenario, self.trial = queues, scenario, trial
         self.clock = Clock()
-        self.messages: list[Message] = []  # measured ones
+        self.messages: list[PopMessage] = []  # measured ones
         self.further = 0  # messages that came after them
         self.not_stored = self.dead_lettered = self.longest_wait = 0
         self.back: list[int] = []  # times from the first delivery to later ones
@@ -312,7 +312,7 @@ class ReceiveSimulation:
             (each.failure.broker_name, each) for each in sorted(self.outages, key=lambda each: each.begin)
         )
         counts = enumerate(Counter(queue.broker_name for queue in queues).items())
-        self.brokers = [Broker(self, name, at, number, failing.get(name, ())) for at, (name, number) in counts]
+        self.brokers = [PopBroker(self, name, at, number, failing.get(name, ())) for at, (name, number) in counts]
         self._by_name = {broker.name: broker for broker in self.brokers}
         self._broker_of = [self._by_name[queue.broker_name] for queue in queues]
         self._proxy, simple = _Proxy(self), scenario.client == "simple"
@@ -321,7 +321,7 @@ class ReceiveSimulation:
         self._loops = scenario.loops if simple else len(self._assigned)
         deaths = {crash.consumer: crash.at_us for crash in scenario.crashes}
         turns = ((each, self.draws(_CONSUMER, each).below(_JAVA_INT)) for each in range(1, scenario.consumers + 1))
-        self.consumers = [Consumer(each, deaths.get(each, NEVER), turn, self._broker_of) for each, turn in turns]
+        self.consumers = [Receiver(each, deaths.get(each, NEVER), turn, self._broker_of) for each, turn in turns]
         self._invisible_us, self._pause_us = rules.invisible_us(scenario), rules.error_pause_us(scenario)
         self._out_us = scenario.round_trip_us // 2
         self._back_us = scenario.round_trip_us - self._out_us
@@ -355,7 +355,7 @@ class ReceiveSimulation:
     def _over(self) -> bool:
         return self._all_measured and not any(broker.open for broker in self.brokers if not broker.gone)
 
-    def _receive(self, consumer: Consumer, loop: int) -> None:
+    def _receive(self, consumer: Receiver, loop: int) -> None:
         now = self.clock.now
         if consumer.dead(now):
             return
@@ -381,7 +381,7 @@ class ReceiveSimulation:
         else:
             self._send(consumer, loop, broker if self.scenario.client == "pop" else self._proxy.select(broker, now))
 
-    def _send(self, consumer: Consumer, loop: int, broker: Broker | None) -> None:
+    def _send(self, consumer: Receiver, loop: int, broker: PopBroker | None) -> None:
         receive = Receive(consumer, loop, broker or self.brokers[0], self.clock.now)
         receive.broker.receives += 1
         if broker is None:
@@ -408,7 +408,7 @@ class ReceiveSimulation:
             outage.last_failed = now
         self.clock.call(self._pause_us, self._receive, receive.consumer, receive.loop)
 
-    def answer(self, receive: Receive, messages: list[Message]) -> None:
+    def answer(self, receive: Receive, messages: list[PopMessage]) -> None:
         """Carry an answer back; without messages the receive's time is over."""
         popped_at = self.clock.now
         if not receive.consumer.dead(popped_at + self._back_us):
@@ -418,7 +418,7 @@ class ReceiveSimulation:
             late_us = self._invisible_us if self.scenario.client == "pop" else rules.CLEARED_US
             self._orphaned(receive, messages, popped_at + late_us)
 
-    def _answered(self, receive: Receive, messages: list[Message], popped_at: int) -> None:
+    def _answered(self, receive: Receive, messages: list[PopMessage], popped_at: int) -> None:
         for message in messages:
             self._delivered(message, receive.consumer.number)
         if messages:
@@ -429,7 +429,7 @@ class ReceiveSimulation:
         else:
             self._receive(receive.consumer, receive.loop)
 
-    def _delivered(self, message: Message, consumer: int) -> None:
+    def _delivered(self, message: PopMessage, consumer: int) -> None:
         now, broker = self.clock.now, message.broker
         for outage in broker.outages:
             if now >= outage.end and outage.received_again is None:
@@ -449,11 +449,11 @@ class ReceiveSimulation:
             message.had.again.append(now - message.had.dies_at)
             message.had = None
 
-    def _settle(self, receive: Receive, messages: list[Message], popped_at: int) -> None:
+    def _settle(self, receive: Receive, messages: list[PopMessage], popped_at: int) -> None:
         now, broker, consume_us = self.clock.now, receive.broker, self.scenario.consume_us
         renewed = self.scenario.client == "push"  # and acknowledged again and again
         visible_at = NEVER if renewed else popped_at + self._invisible_us
-        orphans, late = list[Message](), list[Message]()
+        orphans, late = list[PopMessage](), list[PopMessage]()
         for place, message in enumerate(messages):
             done_at = now + consume_us * (place + 1 if self._one_by_one else 1)
             if receive.consumer.dead(done_at):
@@ -474,7 +474,7 @@ class ReceiveSimulation:
         elif orphans:
             self._orphaned(receive, orphans, visible_at)
 
-    def _acknowledge(self, message: Message, broker: Broker, done_at: int) -> None:
+    def _acknowledge(self, message: PopMessage, broker: PopBroker, done_at: int) -> None:
         message.done = done_at
         if message.number:
             message.broker.open -= 1
@@ -483,7 +483,7 @@ class ReceiveSimulation:
         elif self.scenario.fifo:
             broker.acknowledged(message.queue)
 
-    def _orphaned(self, receive: Receive, messages: list[Message], visible_at: int, known_at: int = 0) -> None:
+    def _orphaned(self, receive: Receive, messages: list[PopMessage], visible_at: int, known_at: int = 0) -> None:
         for message in messages:
             # A message that several orphaned receives get, one after the other, counts once.
             if message.number and message.had is None:
@@ -491,7 +491,7 @@ class ReceiveSimulation:
                 message.had = receive.consumer
         self.clock.call(max(known_at - self.clock.now, 0), self._come_back, receive.broker, messages, visible_at)
 
-    def _come_back(self, broker: Broker, messages: list[Message], visible_at: int) -> None:
+    def _come_back(self, broker: PopBroker, messages: list[PopMessage], visible_at: int) -> None:
         alive = [message for message in messages if message.deliveries < rules.MOST_DELIVERIES]
         for message in messages:
             if message.deliveries >= rules.MOST_DELIVERIES:
@@ -543,7 +543,7 @@ class ReceiveSimulation:
             return
         broker, now = self._broker_of[place], self.clock.now
         if broker.outage(now) is None:
-            message = Message(len(self.messages) + 1 if measured else 0, broker, self.queues[place].queue_id, now)
+            message = PopMessage(len(self.messages) + 1 if measured else 0, broker, self.queues[place].queue_id, now)
             if measured:
                 self.messages.append(message)
                 broker.measured, broker.open = broker.measured + 1, broker.open + 1
@@ -573,10 +573,10 @@ class _Proxy:
         self._phase = simulation.draws(_PROXY).below(rules.PROXY_ROUTE_US)
         self._turn = simulation.draws(_PROXY, 1).below(1 << 31)
 
-    def has(self, broker: Broker, now: int) -> bool:
+    def has(self, broker: PopBroker, now: int) -> bool:
         return broker.registered(last_tick(self._phase, rules.PROXY_ROUTE_US, now))
 
-    def select(self, broker: Broker, now: int) -> Broker | None:
+    def select(self, broker: PopBroker, now: int) -> PopBroker | None:
         """The named broker if the view has it, otherwise the next one (`ReceiveMessageQueueSelector.select`)."""
         if self.has(broker, now):
             return broker

@@ -14,9 +14,9 @@ from rmqlb.engine.allocate import check_settings, full_name, must_have, names_in
 from rmqlb.engine.allocate.rules import BY_PLACE, JAVA, sdk_named
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.arguments import require
-from rmqlb.engine.conditions import Condition, Figures
+from rmqlb.engine.conditions import Condition, FailOn
 from rmqlb.engine.kernel import Draws, stream_key
-from rmqlb.engine.plan.changes import Changes, QueueCount, change_routes
+from rmqlb.engine.plan.changes import Edits, QueueCount, change_routes
 from rmqlb.engine.size_group.sizes import (
     AnySizes,
     HashSizes,
@@ -177,7 +177,7 @@ def _with_queues(
     Lag stays in its queue. If that is read no more, the lag is never gone, which another queue of the topic shows.
     `work_of_topics` is the work of topics without queues before.
     """
-    changed = change_routes(routes, Changes(read_queues=(QueueCount(number),)))
+    changed = change_routes(routes, Edits(read_queues=(QueueCount(number),)))
     found: dict[MessageQueue, Load] = {}
     for before, after in zip(routes, changed, strict=True):
         queues, were = after.subscribe_queues(), before.subscribe_queues()
@@ -200,7 +200,7 @@ def _without_broker(
 
     Lag on the broker waits for the broker's return, and does not count.
     """
-    changed = change_routes(routes, Changes(remove_brokers=(broker_name,)))
+    changed = change_routes(routes, Edits(remove_brokers=(broker_name,)))
     found: dict[MessageQueue, Load] = {}
     for before, after in zip(routes, changed, strict=True):
         left = after.subscribe_queues()
@@ -406,7 +406,7 @@ def _rank(one: SizePoint, limits: SizeLimits) -> tuple[int, int, float, float, f
 
 
 _FIGURES = ("unsatisfied", "consumers", "queues-per-broker", "imbalance", "idle", "catch-up-ms", "drain-ms")
-SIZE_FIGURES = Figures(_FIGURES, flags=("unsatisfied",))
+SIZE_FIGURES = FailOn(_FIGURES, flags=("unsatisfied",))
 
 
 def try_on_size(condition: Condition, size: GroupSize) -> TriedCondition:

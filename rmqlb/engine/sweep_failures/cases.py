@@ -24,7 +24,7 @@ from rmqlb.engine.assignment.assign import Members, Owners, owners_at_rest, spre
 from rmqlb.engine.assignment.consumers import without_lock
 from rmqlb.engine.check import LOCK_UNKNOWN, Measured, measure_group, measure_topic, verdict, writable_brokers
 from rmqlb.engine.group import Given, Group
-from rmqlb.engine.plan.changes import Changes, change_route, change_routes
+from rmqlb.engine.plan.changes import Edits, change_route, change_routes
 from rmqlb.errors import DataError, UsageError
 from rmqlb.model.group import MemberView, QueueState
 from rmqlb.model.message_queue import MessageQueue, grouped, sort_client_ids
@@ -42,7 +42,7 @@ class Thing(NamedTuple):
     number: int | None  # among the processes of this client ID, from 0; or the broker's ID, None without an address
 
 
-class Failure(Struct, frozen=True):
+class Lost(Struct, frozen=True):
     loss: Loss
     things: frozenset[Thing]  # that it takes
 
@@ -80,18 +80,18 @@ class ZoneRule(Struct, frozen=True):
             raise UsageError(problem, hint="write 10.1.0.0/16, or a pattern as '10.1.*'", code="unknown-zone") from None
 
 
-class Cluster(Struct, frozen=True):
+class Placement(Struct, frozen=True):
     hosts: Mapping[Thing, str]  # thing → its host; empty when unknown, as for an application's own client IDs
     zones: Mapping[str, str]  # broker → the zone in its route
     rules: Sequence[ZoneRule]  # the first match counts
 
-    def failures(self, kinds: Sequence[LossKind]) -> tuple[Failure, ...]:
+    def failures(self, kinds: Sequence[LossKind]) -> tuple[Lost, ...]:
         return tuple(failure for kind in LOSS_KINDS if kind in kinds for failure in self._failures(kind))
 
-    def _failures(self, kind: LossKind) -> list[Failure]:
+    def _failures(self, kind: LossKind) -> list[Lost]:
         found = grouped((key, thing) for thing in self.hosts if (key := self._key(kind, thing)) is not None)
         keys = sorted(found) if kind in ("host", "zone") else found  # others are sorted already
-        return [Failure(Loss(kind, key[0]), frozenset(found[key])) for key in keys]
+        return [Lost(Loss(kind, key[0]), frozenset(found[key])) for key in keys]
 
     def _key(self, kind: LossKind, thing: Thing) -> tuple[str, int | None] | None:
         """The key of all things that are lost together; None where no loss of this kind takes the thing."""
@@ -106,7 +106,7 @@ class Cluster(Struct, frozen=True):
         used = {failure.loss.name for failure in self._failures("zone")}
         return {zone: self._why_empty(zone) for zone in dict.fromkeys(r.zone for r in self.rules) if zone not in used}
 
-    def outside_zones(self, failures: Iterable[Failure]) -> str:
+    def outside_zones(self, failures: Iterable[Lost]) -> str:
         """Consumers and brokers without a zone, as a phrase; empty if there are no zones."""
         inside = [failure.things for failure in failures if failure.loss.kind == "zone"]
         if not inside:
@@ -134,7 +134,7 @@ _NOUNS = {"process": "consumer", "address": "broker"}
 
 def cluster_of(
     groups: Iterable[Sequence[str]], routes: Iterable[TopicRouteData], rules: Sequence[ZoneRule] = ()
-) -> Cluster:
+) -> Placement:
     """The consumers of these groups and the brokers of these topics.
 
     A client ID has as many processes as in the group that lists it most often, because a process has one ID in all its
@@ -146,7 +146,7 @@ def cluster_of(
     hosts = {thing: host(thing.name) if "@" in thing.name else "" for thing in processes_of(most)}
     known = [*routes]
     zones = {each.broker_name: each.zone_name or "" for route in known for each in route.broker_datas}
-    return Cluster(hosts | addresses_of(known), zones, rules)
+    return Placement(hosts | addresses_of(known), zones, rules)
 
 
 def processes_of(numbers: Mapping[str, int]) -> list[Thing]:
@@ -253,7 +253,7 @@ class TopicSubject(Subject[TopicOutcome]):
     def measure(self, limit: Limit, effect: Effect) -> Measured:
         if limit.name == "writableBrokers":
             return Measured(self.outcome(effect).writable_brokers)
-        lost = Changes(remove_brokers=effect.brokers, remove_masters=effect.masters)
+        lost = Edits(remove_brokers=effect.brokers, remove_masters=effect.masters)
         return measure_topic(limit.name, replace(self.sighting, route=change_route(self.sighting.route, lost)))
 
 
@@ -294,7 +294,7 @@ class GroupSubject(Subject[GroupOutcome]):
         queues, shares = len(self.before), len(self.routes) * len(self.client_ids)
         self.work = 1 + queues // _QUEUES_PER_STEP if self.by_place else max(queues + shares, 1)
         self._placed: dict[tuple[tuple[str, ...], int], _Placed] = {}
-        self._without = cache(lambda brokers: change_routes(self.routes, Changes(remove_brokers=brokers)))
+        self._without = cache(lambda brokers: change_routes(self.routes, Edits(remove_brokers=brokers)))
 
     def routes_after(self, effect: Effect) -> tuple[TopicRouteData, ...]:
         """The remaining routes; consumers keep reading a broker that has lost only its master."""
@@ -364,7 +364,7 @@ class GroupSubject(Subject[GroupOutcome]):
         owners: Owners = owners_at_rest(self.routes_after(effect), members)
         states = ((queue, seen.queues.get(queue, QueueState()), frozenset(ids)) for queue, ids in owners.items())
         queues = {queue: replace(state, owners=own) for queue, state, own in states}
-        routes = change_routes(self.routes_after(effect), Changes(remove_masters=effect.masters))
+        routes = change_routes(self.routes_after(effect), Edits(remove_masters=effect.masters))
         changed = {route.topic: replace(group.snapshot.routes[route.topic], route=route) for route in routes}
         # Brokers still know a group that has lost all of its consumers.
         views = tuple(_view(view, Counter(members.client_ids)) for view in seen.views or ())
@@ -406,7 +406,7 @@ Broken = Mapping[int, Bound]
 """Number of a limit → the value that breaks it."""
 
 
-def by_thing(failures: Sequence[Failure]) -> ByThing:
+def by_thing(failures: Sequence[Lost]) -> ByThing:
     return grouped((thing, number) for number, failure in enumerate(failures) for thing in failure.things)
 
 

@@ -14,12 +14,12 @@ from msgspec.structs import asdict
 
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.assignment.consumers import is_orderly
-from rmqlb.engine.conditions import Condition, Figures, declared
+from rmqlb.engine.conditions import Condition, FailOn, declared
 from rmqlb.engine.group import Given, Group, assumption
 from rmqlb.engine.kernel import in_processes
 from rmqlb.engine.rebalance.profile import consumer_types
 from rmqlb.engine.sweep_failures import cases
-from rmqlb.engine.sweep_failures.cases import AnySubject, Cases, Failure, GroupSubject, TopicSubject, ZoneRule
+from rmqlb.engine.sweep_failures.cases import AnySubject, Cases, GroupSubject, Lost, TopicSubject, ZoneRule
 from rmqlb.errors import DataError, RmqlbError, UsageError
 from rmqlb.model import sweep_failures as result
 from rmqlb.model.message_queue import grouped
@@ -144,7 +144,7 @@ def _rules_for(policy: Policy, about: About, name: str) -> list[Rule]:
     return [rule for rule in policy.rules if rule.about == about and rule.takes(name)]
 
 
-def _zone_findings(cluster: cases.Cluster, request: SweepRequest) -> Iterator[Finding]:
+def _zone_findings(cluster: cases.Placement, request: SweepRequest) -> Iterator[Finding]:
     empty = cluster.empty_zones() if cluster.hosts else {}
     is_wrong = not request.in_part or len(empty) == len({rule.zone for rule in request.zones})
     for zone, why in empty.items():
@@ -157,7 +157,7 @@ def _zone_findings(cluster: cases.Cluster, request: SweepRequest) -> Iterator[Fi
 
 def _judged(
     subjects: Sequence[AnySubject],
-    failures: Sequence[Failure],
+    failures: Sequence[Lost],
     policy: Policy,
     request: SweepRequest,
     unjudged: list[result.Unjudged],
@@ -195,7 +195,7 @@ def _judged(
 class Judged(Struct, frozen=True):
     subject: AnySubject
     cases: Cases
-    failures: Sequence[Failure]
+    failures: Sequence[Lost]
 
     def limit(self, at: int, value: Bound) -> result.BrokenAlready:
         rule, limit = self.cases.limits[at]
@@ -225,7 +225,7 @@ class Judged(Struct, frozen=True):
                     **_shown(self.subject, self.subject.effect(mask), case, request),
                 )
 
-    def _case(self, mask: int) -> list[Failure]:
+    def _case(self, mask: int) -> list[Lost]:
         return [self.failures[number] for number in self.cases.classes[mask].first]
 
     def _losses(self, mask: int) -> tuple[result.Loss, ...]:
@@ -290,7 +290,7 @@ def _group_badness(worst: result.GroupWorst) -> tuple[object, ...]:
     return -worst.broken, *(0 if each is None else -each.value for each in figures), worst.group
 
 
-def _shown(subject: AnySubject, effect: cases.Effect, case: Sequence[Failure], request: SweepRequest) -> dict[str, Any]:
+def _shown(subject: AnySubject, effect: cases.Effect, case: Sequence[Lost], request: SweepRequest) -> dict[str, Any]:
     """Shell commands that show a case; None where no command line can name the losses.
 
     A crashed process closes its connections; a lost host or zone falls silent.
@@ -340,7 +340,7 @@ def _each(option: str, values: Sequence[str]) -> Iterator[str]:
 
 _CASE_FIGURES = ("counterexamples", "broken-cases", "broken-singles", "broken-already", "unwritable-topics")
 _GROUP_FIGURES = declared(result.GroupWorst)
-SWEEP_FIGURES = Figures(
+SWEEP_FIGURES = FailOn(
     (*_CASE_FIGURES, *_GROUP_FIGURES.names),
     of_subject=_GROUP_FIGURES.names,
     shares=("broken-cases", "broken-singles", "unwritable-topics", *_GROUP_FIGURES.shares),

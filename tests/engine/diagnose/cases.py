@@ -486,9 +486,7 @@ def failing_cases() -> Iterator[tuple[str, Case]]:
     yield "no rates", rated([{}] * 3)
     retry = MessageQueue("%RETRY%g", "a", 0)
     looks = enumerate(watched(PAIR, reporting={"x": FAILS}))
-    grown = (
-        changed(look, queues={**look.groups["g"].queues, retry: QueueState(None, 100 * n, 0)}) for n, look in looks
-    )
+    grown = (changed(it, queues={**it.groups["g"].queues, retry: QueueState(None, 100 * n, 0)}) for n, it in looks)
     yield "failures, the retry topic grows", tuple(grown)
     letters = zip(measured, (None, 5, 12), strict=True)  # no listener failed in the first look, so that nobody asked
     yield "failures, dead letters", tuple(changed(look, dead_letters=number) for look, number in letters)

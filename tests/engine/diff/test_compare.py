@@ -12,7 +12,7 @@ from rmqlb.engine.allocate.rules import JAVA_CLASSES
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.assignment.assign import Members, owners_at_rest
 from rmqlb.engine.diff import compare_snapshots, diff_findings
-from rmqlb.engine.plan.changes import Changes, NewBroker, QueueCount, change_members, change_routes
+from rmqlb.engine.plan.changes import Edits, NewBroker, QueueCount, change_members, change_routes
 from rmqlb.engine.plan.rebalance import Side, plan_rebalance
 from rmqlb.model.diff import GroupDiff, SnapshotDiff
 from rmqlb.model.group import Connection, ConsumerGroup, MemberReport, MemberView, QueueState
@@ -276,18 +276,18 @@ def test_each_queue_that_differs_is_in_exactly_one_explanation(before: ClusterSn
 
 
 CHANGES = st.one_of(
-    st.builds(lambda n: Changes(add=(n,)), st.integers(1, 3)),
-    st.builds(lambda n: Changes(remove=(n,)), st.integers(1, 2)),
-    st.builds(lambda name: Changes(to_strategy=name), st.sampled_from(NAMES)),
-    st.builds(lambda n: Changes(read_queues=(QueueCount(n),)), st.integers(0, 6)),
-    st.just(Changes(add_brokers=(NewBroker("z", 3),))),
-    st.builds(lambda n, name: Changes(add=(n,), to_strategy=name), st.integers(1, 2), st.sampled_from(NAMES)),
+    st.builds(lambda n: Edits(add=(n,)), st.integers(1, 3)),
+    st.builds(lambda n: Edits(remove=(n,)), st.integers(1, 2)),
+    st.builds(lambda name: Edits(to_strategy=name), st.sampled_from(NAMES)),
+    st.builds(lambda n: Edits(read_queues=(QueueCount(n),)), st.integers(0, 6)),
+    st.just(Edits(add_brokers=(NewBroker("z", 3),))),
+    st.builds(lambda n, name: Edits(add=(n,), to_strategy=name), st.integers(1, 2), st.sampled_from(NAMES)),
 )
 
 
 @given(ROUTES, st.lists(st.sampled_from([f"10.0.0.{n}@1" for n in range(1, 9)]), min_size=2, unique=True), CHANGES)
 @settings(max_examples=200)
-def test_the_change_of_a_plan_explains_moves(routes: list[TopicRouteData], ids: list[str], changes: Changes) -> None:
+def test_the_change_of_a_plan_explains_moves(routes: list[TopicRouteData], ids: list[str], changes: Edits) -> None:
     after_ids = change_members(ids, changes)
     after_routes = change_routes(routes, changes)
     name = changes.to_strategy or "AVG"

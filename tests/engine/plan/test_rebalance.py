@@ -12,7 +12,7 @@ from msgspec.structs import astuple, replace
 
 from rmqlb import DataError, QueueData, TopicRouteData, UsageError
 from rmqlb.engine.assignment.assign import Members, minimum_moves, spread
-from rmqlb.engine.plan.changes import Changes, NewBroker, QueueCount, change_members, change_routes, describe
+from rmqlb.engine.plan.changes import Edits, NewBroker, QueueCount, change_members, change_routes, describe
 from rmqlb.engine.plan.rebalance import Side, compare, over_places, plan_rebalance
 from rmqlb.model.group import QueueState, States
 from rmqlb.model.owners import QueuesPerConsumer
@@ -191,32 +191,32 @@ def test_strategies_are_compared_after_the_plans_own_each_with_a_range_of_its_ow
     assert plan.comparison[0].summary is plan.summary
 
 
-NAMED = Changes(add=("z", 1), remove=("a",), replace=(("b", "y"),))
-OF_MEMBERS: Sequence[tuple[str, Changes]] = [
+NAMED = Edits(add=("z", 1), remove=("a",), replace=(("b", "y"),))
+OF_MEMBERS: Sequence[tuple[str, Edits]] = [
     ("c b a", NAMED),
-    ("9 10 8 7", Changes(remove=(1,))),
-    ("b a", Changes(remove=(2,))),
-    ("d c b a", Changes(remove=(1, "a", 1))),
-    ("a a", Changes(remove=("a",))),
-    ("a b a", Changes(remove=("a", "a"))),
-    *(("c a b", Changes(scale_to=number)) for number in (4, 3, 1, 0)),
-    ("a a b", Changes(scale_to=2)),
+    ("9 10 8 7", Edits(remove=(1,))),
+    ("b a", Edits(remove=(2,))),
+    ("d c b a", Edits(remove=(1, "a", 1))),
+    ("a a", Edits(remove=("a",))),
+    ("a b a", Edits(remove=("a", "a"))),
+    *(("c a b", Edits(scale_to=number)) for number in (4, 3, 1, 0)),
+    ("a a b", Edits(scale_to=2)),
     *(("c a b", replace(NAMED, add=("z",), scale_to=number)) for number in (4, 1)),
-    ("placeholder-01", Changes(add=(2,))),
+    ("placeholder-01", Edits(add=(2,))),
     # the other changes contradict each other, or the group
-    ("a b", Changes(add=("a",))),
-    ("a b", Changes(remove=("x",))),
-    ("a b", Changes(replace=(("x", "y"),))),
-    ("a b", Changes(replace=(("a", "b"),))),
-    ("a b", Changes(remove=(3,))),
-    ("a b", Changes(add=("c",), remove=("c",))),
-    ("a b", Changes(add=(1,), scale_to=3)),
-    ("a b", Changes(remove=(1,), scale_to=0)),
-    ("a b", Changes(add=("c", "c"), remove=("a",), replace=(("b", "d"),))),
-    ("a b", Changes(replace=(("a", "c"),), remove=("a",))),
-    ("a b", Changes(add_brokers=(NewBroker("x"),), remove_brokers=("x",))),
-    ("a b", Changes(add_brokers=(NewBroker("x"), NewBroker("y")), remove_brokers=("z", "y"))),
-    ("a b", Changes(add=("x", 2), to_strategy="AVG")),
+    ("a b", Edits(add=("a",))),
+    ("a b", Edits(remove=("x",))),
+    ("a b", Edits(replace=(("x", "y"),))),
+    ("a b", Edits(replace=(("a", "b"),))),
+    ("a b", Edits(remove=(3,))),
+    ("a b", Edits(add=("c",), remove=("c",))),
+    ("a b", Edits(add=(1,), scale_to=3)),
+    ("a b", Edits(remove=(1,), scale_to=0)),
+    ("a b", Edits(add=("c", "c"), remove=("a",), replace=(("b", "d"),))),
+    ("a b", Edits(replace=(("a", "c"),), remove=("a",))),
+    ("a b", Edits(add_brokers=(NewBroker("x"),), remove_brokers=("x",))),
+    ("a b", Edits(add_brokers=(NewBroker("x"), NewBroker("y")), remove_brokers=("z", "y"))),
+    ("a b", Edits(add=("x", 2), to_strategy="AVG")),
 ]
 MAPPING = {"a": TopicQueueMappingInfo("S", None, 1, "a", 1, {0: 0})}
 STATIC = replace(route("S", a=1), topic_queue_mapping_by_broker=MAPPING)
@@ -225,21 +225,21 @@ FOUR, FOUR_TWO, BOTH = [route(a=4)], [route(a=4, b=2)], [route("T", a=4, b=4), r
 ADDED = NewBroker("d"), NewBroker("e", 2, 1), NewBroker("f", 3), NewBroker("g", None, 0)
 Z = (QueueCount(1, "z"),)
 UNFIT = (
-    *(Changes(remove_brokers=("z",)), Changes(remove_masters=("z",)), Changes(add_brokers=(NewBroker("a", 1),))),
-    *(Changes(read_queues=Z), Changes(write_queues=Z)),
+    *(Edits(remove_brokers=("z",)), Edits(remove_masters=("z",)), Edits(add_brokers=(NewBroker("a", 1),))),
+    *(Edits(read_queues=Z), Edits(write_queues=Z)),
 )
-OF_ROUTES: Sequence[tuple[list[TopicRouteData], Changes]] = [
-    ([route(c=8, a=4, b=4)], Changes(add_brokers=ADDED)),
-    (FOUR_TWO, Changes(remove_brokers=("a",))),
-    *((routes, Changes(remove_masters=("a",))) for routes in (FOUR_TWO, [SLAVE], [route(masters=False, a=4)])),
-    ([route(a=4, b=4)], Changes(read_queues=(QueueCount(6, "a"),), write_queues=(QueueCount(1),))),
+OF_ROUTES: Sequence[tuple[list[TopicRouteData], Edits]] = [
+    ([route(c=8, a=4, b=4)], Edits(add_brokers=ADDED)),
+    (FOUR_TWO, Edits(remove_brokers=("a",))),
+    *((routes, Edits(remove_masters=("a",))) for routes in (FOUR_TWO, [SLAVE], [route(masters=False, a=4)])),
+    ([route(a=4, b=4)], Edits(read_queues=(QueueCount(6, "a"),), write_queues=(QueueCount(1),))),
     # a group's topics need not be on the same brokers: one made automatically is on one
-    *((BOTH, Changes(remove_brokers=(name,))) for name in "ab"),
-    *(([route(topic, a=1, b=1) for topic in topics], Changes(remove_brokers=("a", "c"))) for topics in ("T", "ABCDEFGH", "ABCDEFGHI")),
+    *((BOTH, Edits(remove_brokers=(name,))) for name in "ab"),
+    *(([route(topic, a=1, b=1) for topic in topics], Edits(remove_brokers=("a", "c"))) for topics in ("T", "ABCDEFGH", "ABCDEFGHI")),
     *((routes, changes) for routes in (FOUR, [STATIC]) for changes in UNFIT),
-    ([route()], Changes(add_brokers=(NewBroker("a"),))),
-    ([TopicRouteData("T", (QueueData("a", 4, 2, 6),), ())], Changes(add_brokers=(NewBroker("b"),))),
-    ([STATIC], Changes(add=(1,))),
+    ([route()], Edits(add_brokers=(NewBroker("a"),))),
+    ([TopicRouteData("T", (QueueData("a", 4, 2, 6),), ())], Edits(add_brokers=(NewBroker("b"),))),
+    ([STATIC], Edits(add=(1,))),
 ]  # fmt: skip
 
 
@@ -250,7 +250,7 @@ def in_words(route: TopicRouteData) -> str:
     return f"{route.topic} {', '.join(queues)}, reads and writes {sides}, at {brokers}"
 
 
-def outcome(change: Callable[[Changes], Iterable[str | TopicRouteData]], changes: Changes) -> list[str]:
+def outcome(change: Callable[[Edits], Iterable[str | TopicRouteData]], changes: Edits) -> list[str]:
     try:
         return [each if isinstance(each, str) else in_words(each) for each in change(changes)] or ["nobody"]
     except (DataError, UsageError) as error:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from msgspec.structs import astuple, replace
 
 from rmqlb import BrokerData, DataError, QueueData, TopicRouteData, UsageError
-from rmqlb.engine.plan.changes import Changes, NewBroker, QueueCount, change_routes
+from rmqlb.engine.plan.changes import Edits, NewBroker, QueueCount, change_routes
 from rmqlb.engine.plan.rebalance import Side, plan_rebalance
 from rmqlb.engine.plan_topic import (
     Keys,
@@ -27,7 +27,7 @@ from rmqlb.engine.send.profile import sdk
 from rmqlb.engine.send.select_queue import key_queues
 from rmqlb.model.group import ConsumerGroup, QueueState, Seen
 from rmqlb.model.message_queue import MessageQueue, QueueName, queue_ranges
-from rmqlb.model.plan_topic import Step, TopicChangePlan, WaitFor, WaitKind
+from rmqlb.model.plan_topic import PlanStep, TopicChangePlan, WaitFor, WaitKind
 from rmqlb.model.snapshot import ClusterSnapshot, RouteSighting, Unread
 from tests.support.builders import HERE, group, queues, route, side
 from tests.support.mismatches import assert_recorded, every_case
@@ -262,7 +262,7 @@ def planned(request: TopicRequest, *groups: PlannedGroup, keys: Keys | None = No
     return plan_topic(routes_of(route(a=4, b=4), request), request, groups, keys)
 
 
-def change(found: TopicChangePlan) -> Step:
+def change(found: TopicChangePlan) -> PlanStep:
     return next(step for step in found.steps if step.kind == "change-write-queues")
 
 
@@ -271,7 +271,7 @@ def change(found: TopicChangePlan) -> Step:
 def test_owners_are_those_of_plan_rebalance(strategy: str, number: int) -> None:
     before = side("c1 c2 c3", route(a=4, b=4), strategy=strategy)
     found = planned(TopicRequest(queues=number), PlannedGroup("g", before.members, {}))
-    after = change_routes(before.routes, Changes(read_queues=(QueueCount(number),)))
+    after = change_routes(before.routes, Edits(read_queues=(QueueCount(number),)))
     summary = plan_rebalance("g", before, Side(before.members, after)).summary
     step = found.steps[0 if number > 4 else 5]
     effect = step.groups[0]

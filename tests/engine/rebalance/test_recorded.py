@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from rmqlb import Event, GroupScenario, Members, MessageQueue, RebalanceResult, Timers, TopicRouteData, simulate_group
 from rmqlb.engine.assignment.assign import assign
-from rmqlb.engine.plan.changes import Changes, QueueCount, change_route
+from rmqlb.engine.plan.changes import Edits, QueueCount, change_route
 from rmqlb.engine.rebalance.simulate import GroupSimulation
 from rmqlb.model.group import QueueState, States
 from rmqlb.model.group_scenario import CONSUME_FROM, SECOND_US
@@ -163,7 +163,7 @@ def final_owners(
     ids = Counter(members.client_ids)
     for event in sorted(events, key=lambda event: event.at_us):
         if event.kind == "route-change":
-            change = Changes(read_queues=(QueueCount(event.read_queues or 0, event.broker_name),))
+            change = Edits(read_queues=(QueueCount(event.read_queues or 0, event.broker_name),))
             routes = [change_route(each, change) if each.topic == event.subject else each for each in routes]
         else:
             ids[event.subject] += 1 if event.kind == "join" else -1

@@ -6,7 +6,7 @@ from msgspec.structs import astuple, replace
 
 from rmqlb import DataError, Event, Members, MessageQueue, QueueData, TopicRouteData, UsageError
 from rmqlb.engine.conditions import parse_condition
-from rmqlb.engine.plan.changes import Changes, NewBroker, QueueCount, change_route
+from rmqlb.engine.plan.changes import Edits, NewBroker, QueueCount, change_route
 from rmqlb.engine.plan.rebalance import Side, plan_rebalance
 from rmqlb.engine.rates import observed_rates, spread_evenly
 from rmqlb.engine.rebalance.environment import NameServer, Shares
@@ -190,7 +190,7 @@ def test_unread_messages_are_at_least_0_and_at_most_all_there(end: int | None, s
     assert QueueState(broker_offset=end, consumer_offset=stored).lag == lag
 
 
-def planned(before: Side, changes: Changes) -> RebalancePlan:
+def planned(before: Side, changes: Edits) -> RebalancePlan:
     return plan_rebalance("g", before, side("a b", *(change_route(each, changes) for each in before.routes)))
 
 
@@ -198,28 +198,28 @@ def queue(queue_id: int, broker: str = "x") -> MessageQueue:
     return MessageQueue("T", broker, queue_id)
 
 
-def starts_of(before: Side, changes: Changes, states: States, consume_from: str) -> dict[MessageQueue, object]:
+def starts_of(before: Side, changes: Edits, states: States, consume_from: str) -> dict[MessageQueue, object]:
     moves = with_starts(planned(before, changes), states, consume_from, before.routes).moves
     return {queue(move.queue_id, move.broker_name): (move.start_offset, move.start_rule) for move in moves}
 
 
 @every_case(("consume_from", "rule"), [(LAST, "end"), (FIRST, "beginning"), (TIMESTAMP, "timestamp")])
 def test_the_queues_of_a_new_broker_start_at_0_by_every_rule(consume_from: str, rule: str) -> None:
-    starts = starts_of(side("a b", route(x=2)), Changes(add_brokers=(NewBroker("y", 2),)), {}, consume_from)
+    starts = starts_of(side("a b", route(x=2)), Edits(add_brokers=(NewBroker("y", 2),)), {}, consume_from)
     assert [starts[queue(i, "y")] for i in range(2)] == [(0, rule)] * 2
 
 
 def test_a_queue_that_producers_wrote_to_before_consumers_read_it_is_not_new() -> None:
     wide = TopicRouteData("T", (QueueData("x", 2, 4, 6),), route(x=2).broker_datas)
     states = {queue(0): QueueState(broker_offset=5, consumer_offset=5)}
-    starts = starts_of(side("a b", wide), Changes(read_queues=(QueueCount(6),)), states, LAST)
+    starts = starts_of(side("a b", wide), Edits(read_queues=(QueueCount(6),)), states, LAST)
     assert [new_queues([wide])(queue(i)) for i in range(6)] == [False] * 4 + [True] * 2
     assert [starts[queue(i)] for i in (3, 4)] == [(None, "unknown"), (0, "end")]
 
 
 def test_brokers_are_asked_about_the_queues_that_move_and_no_others() -> None:
     before = side("a", route(x=4))
-    plan = planned(before, Changes(add_brokers=(NewBroker("y", 2),)))
+    plan = planned(before, Edits(add_brokers=(NewBroker("y", 2),)))
     asked = start_questions(plan, ConsumerGroup("g", HERE), LAST, before.routes)
     moved = [queue(move.queue_id) for move in plan.moves if move.change == "moved" and move.broker_name == "x"]
     assert moved

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from rmqlb import MessageQueue, UsageError
 from rmqlb.engine.assignment.assign import Members
 from rmqlb.engine.kernel import nearest_rank
-from rmqlb.engine.plan.changes import Changes, NewBroker, QueueCount, change_members, change_route
+from rmqlb.engine.plan.changes import Edits, NewBroker, QueueCount, change_members, change_route
 from rmqlb.engine.plan.rebalance import Side, plan_rebalance
 from rmqlb.engine.rebalance.profile import client_version, consumer_types
 from rmqlb.engine.rebalance.simulate import change_events, convergence, simulate_group, simulate_group_trials, summarise
@@ -226,13 +226,13 @@ def test_an_owner_that_gives_a_queue_up_stores_its_offset_but_not_what_its_liste
 GROUP = side("a b c", route(x=8, y=8))
 
 
-def after(before: Side, changes: Changes) -> Side:
+def after(before: Side, changes: Edits) -> Side:
     members = change_members(before.members.client_ids, changes)
     return side(" ".join(members), *(change_route(each, changes) for each in before.routes))
 
 
 def test_a_change_is_events_of_one_moment_those_who_go_first() -> None:
-    changes = Changes(
+    changes = Edits(
         add=("d", 1), remove=("b",), replace=(("a", "z"),), remove_brokers=("y",),
         add_brokers=(NewBroker("v"), NewBroker("w", 4)), read_queues=(QueueCount(9, "x"),),
         write_queues=(QueueCount(3),),
@@ -249,7 +249,7 @@ def test_a_change_is_events_of_one_moment_those_who_go_first() -> None:
 
 @every_case(("before", "gap", "overlap"), [(side("a a b", route(x=6)), None, None), (side("a b", route(x=0)), 0, 0)])
 def test_a_window_without_end_is_not_called_a_window(before: Side, gap: int | None, overlap: int | None) -> None:
-    changes = Changes(add=("d",))
+    changes = Edits(add=("d",))
     other = after(before, changes)
     found = convergence(plan_rebalance("g", before, other), before, other, changes, GroupScenario(), {})
     assert found is not None

@@ -31,7 +31,7 @@ from rmqlb.engine.simulate_receive.simulate_receive import (
     receives_within,
     simulate_receive,
 )
-from rmqlb.engine.simulate_receive.simulation import MOST_FURTHER, Message
+from rmqlb.engine.simulate_receive.simulation import MOST_FURTHER, PopMessage
 from rmqlb.model.send_scenario import HOST_LOSS_US, REFUSED_US, Failure, Moment, Reaction
 from rmqlb.model.simulate_receive import (
     INVISIBLE_US,
@@ -457,7 +457,7 @@ def brought_back(takes: Sequence[Taken], timer: TimerWheel = EXACT, age: int = 0
     clock = Clock()
     back: dict[int, int] = {}
 
-    def revive(messages: tuple[Message, ...]) -> None:
+    def revive(messages: tuple[PopMessage, ...]) -> None:
         for message in messages:
             assert message.number not in back, "once"
             back[message.number] = clock.now - message.stored
@@ -465,7 +465,7 @@ def brought_back(takes: Sequence[Taken], timer: TimerWheel = EXACT, age: int = 0
     service = ReviveService(clock, timer, age, revive)
 
     def take(number: int, taken: Taken) -> None:
-        own = () if taken.acknowledged else (Message(number, NOWHERE, 0, taken.visible_us),)
+        own = () if taken.acknowledged else (PopMessage(number, NOWHERE, 0, taken.visible_us),)
         service.checkpoint(taken.visible_us, own, acknowledged=taken.acknowledged)
 
     for number, taken in enumerate(takes):

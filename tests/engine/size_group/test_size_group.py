@@ -15,7 +15,7 @@ from rmqlb import DataError, MessageQueue, SizeLimits, SizeQuestion, TopicRouteD
 from rmqlb.engine.allocate.rules import WITHOUT_SETTINGS
 from rmqlb.engine.allocate.strategy import Settings
 from rmqlb.engine.assignment.assign import Members
-from rmqlb.engine.plan.changes import Changes, change_members
+from rmqlb.engine.plan.changes import Edits, change_members
 from rmqlb.engine.plan.rebalance import Side, plan_rebalance
 from rmqlb.engine.size_group.sizes import future_ids
 from rmqlb.model.size_group import GroupSize
@@ -262,7 +262,7 @@ def test_differing_subscriptions_leave_the_queues_unassigned_that_the_plan_leave
     members = Members(present, strategy, subscribed=subscribed)
     before = Side(members, topics)
     for number in range(1, 4):
-        after = replace(members, client_ids=change_members(present, Changes(scale_to=number)))
+        after = replace(members, client_ids=change_members(present, Edits(scale_to=number)))
         plan = plan_rebalance("g", before, Side(after, topics))
         point = found.curve[number - 1]
         assert (point.unassigned, point.imbalance) == (plan.summary.unassigned, plan.summary.after.imbalance)

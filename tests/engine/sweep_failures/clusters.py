@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from rmqlb import BrokerData, MessageQueue, QueueData, TopicRouteData
 from rmqlb.engine.allocate.rules import RULES
 from rmqlb.engine.allocate.strategy import Settings
-from rmqlb.engine.sweep_failures.cases import Failure, ZoneRule, cluster_of
+from rmqlb.engine.sweep_failures.cases import Lost, ZoneRule, cluster_of
 from rmqlb.engine.sweep_failures.sweep import SweepRequest, sweep_snapshot
 from rmqlb.model.group import ConsumerGroup, MemberReport, QueueState
 from rmqlb.model.policy import LIMITS, Limit, Policy, Rule
@@ -78,7 +78,7 @@ def swept(snapshot: ClusterSnapshot, rules: Policy | None = None, **more: object
     return sweep_snapshot(snapshot, rules or policy(), request(snapshot, **more), DAY, settings=ROOMS)[0]
 
 
-def every_loss(snapshot: ClusterSnapshot) -> tuple[Failure, ...]:
+def every_loss(snapshot: ClusterSnapshot) -> tuple[Lost, ...]:
     ids = [each.client_ids or () for each in snapshot.groups.values()]
     routes = [each.route for each in snapshot.routes.values()]
     return cluster_of(ids, routes, zones(snapshot)).failures(LOSS_KINDS)

@@ -12,9 +12,9 @@ from msgspec.structs import replace
 
 from rmqlb import FailureSweep, Members, TopicRouteData, UsageError
 from rmqlb.engine.check import Measured, measure_topic, verdict
-from rmqlb.engine.plan.changes import Changes, change_members, change_routes
+from rmqlb.engine.plan.changes import Edits, change_members, change_routes
 from rmqlb.engine.plan.rebalance import Side, plan_rebalance
-from rmqlb.engine.sweep_failures.cases import Failure, Thing, ZoneRule
+from rmqlb.engine.sweep_failures.cases import Lost, Thing, ZoneRule
 from rmqlb.engine.sweep_failures.sweep import sweep_snapshot
 from rmqlb.model.group import BROADCASTING
 from rmqlb.model.message_queue import sort_client_ids
@@ -171,7 +171,7 @@ def test_a_bounded_sweep_tries_single_losses_and_counts_the_others(snapshot: Clu
 
 
 NAMES = {java_class: name for name, java_class in CLASSES.items()}
-Case = tuple[Failure, ...]
+Case = tuple[Lost, ...]
 Key = tuple[str, str]
 """Group or topic, and limit."""
 Size = tuple[str, str, float, int]
@@ -184,7 +184,7 @@ def cases(snapshot: ClusterSnapshot) -> Iterator[Case]:
     yield from combinations(taken, 2)
 
 
-def changes(case: Case, ids: tuple[str, ...], routes: tuple[TopicRouteData, ...]) -> Changes:
+def changes(case: Case, ids: tuple[str, ...], routes: tuple[TopicRouteData, ...]) -> Edits:
     """The changes that plan-rebalance takes for the case, derived from its losses."""
     present = [Thing("process", each, at) for each in sort_client_ids(set(ids)) for at in range(ids.count(each))]
     gone_things = {thing for one in case for thing in one.things}
@@ -198,7 +198,7 @@ def changes(case: Case, ids: tuple[str, ...], routes: tuple[TopicRouteData, ...]
         elif 0 in lost:
             headless.append(name)
     removed = tuple(each.name for each in present if each in gone_things)
-    return Changes(remove=removed, remove_brokers=tuple(gone), remove_masters=tuple(headless))
+    return Edits(remove=removed, remove_brokers=tuple(gone), remove_masters=tuple(headless))
 
 
 class Plans:
@@ -206,9 +206,9 @@ class Plans:
 
     def __init__(self, snapshot: ClusterSnapshot) -> None:
         self.snapshot = snapshot
-        self._found: dict[tuple[str, Changes], Summary] = {}
+        self._found: dict[tuple[str, Edits], Summary] = {}
 
-    def of(self, name: str, case: Case) -> tuple[Changes, Summary]:
+    def of(self, name: str, case: Case) -> tuple[Edits, Summary]:
         group = self.snapshot.groups[name]
         routes = tuple(self.snapshot.routes[topic].route for topic in group.topics or ())
         ids = group.client_ids or ()
@@ -223,7 +223,7 @@ class Plans:
         return what, self._found[name, what]
 
 
-def group_values(what: Changes, s: Summary, consumers: int) -> dict[str, float | None]:
+def group_values(what: Edits, s: Summary, consumers: int) -> dict[str, float | None]:
     share = s.moved / s.after.queues if s.after.queues else 0
     return {
         "unassigned": s.unassigned, "imbalance": s.imbalance, "idle": s.idle,
