@@ -4,7 +4,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from rmqlb import SendReport, simulate_send
+from rmqlb import SendReport, simulate_send, simulate_trials
 from rmqlb.model.send_scenario import Failure, Moment, Reaction, Selector, SendScenario
 from rmqlb.views.simulate_send import last_failed_ms, send_facts, send_gravity, send_report, send_settings
 from tests.cli.run import envelope_of
@@ -58,16 +58,19 @@ def test_each_failure_has_a_line(line: str, failure: tuple[Any, ...], changes: d
     assert send_facts(sent(fails(*failure), **{"messages": 40, **changes}))[1:] == (f"  {line}",)
 
 
-def test_many_failures_are_counted() -> None:
+def test_many_failures_are_counted_and_trials_have_a_line_of_their_own() -> None:
     lines = send_facts(sent(*(fails(REFUSED, at, at + 1) for at in range(1, 15))))
-    assert lines[0].startswith(
-        "T, b refused from 1 s to 2 s, b refused from 2 s to 3 s, b refused from 3 s to 4 s and 11 more: "
-    )
+    first = "T, b refused from 1 s to 2 s, b refused from 2 s to 3 s, b refused from 3 s to 4 s and 11 more: "
+    assert lines[0].startswith(first)
     assert (len(lines), lines[-1]) == (1 + 12 + 1, "  and 2 failures more")
     by_number = Failure("b", REFUSED, Moment(message=2), Moment(message=4))
     assert send_facts(sent(by_number))[0].startswith("T, b refused from message 2 to message 4: ")
     early = Failure("a", REFUSED, Moment(0), Moment(1), None)
     assert (last_failed_ms(sent()), last_failed_ms(sent(fails(REFUSED), early))) == (None, 3000)
+    one = sent(fails(REFUSED), retries=0)
+    line = send_facts(replace(one, trials=simulate_trials(TWO, one.scenario, 8)))[1]
+    assert line.startswith("  over 8 trials: 50% of messages lost (")
+    assert line.endswith("; longest send p95 1 ms, max 1 ms; this is the first of them")
 
 
 def test_the_settings_stand_last() -> None:
@@ -95,9 +98,8 @@ def test_an_sdk_that_cannot_be_simulated_is_left_out_and_named() -> None:
     value = envelope_of("simulate-send", "-s", "-", "-t", "T", "--messages", "20", "--compare", "sdks", stdin=many)
     assert "go" not in [each["sdk"] for each in value["data"]["sdks"]]
     (found,) = [finding["message"] for finding in value["findings"] if finding["code"] == "sdk-not-simulated"]
-    assert found.startswith(
-        "go is left out: topic T: rmqlb does not know the order of a Go producer's queues beyond 12"
-    )
+    reason = "rmqlb does not know the order of a Go producer's queues beyond 12"
+    assert found.startswith(f"go is left out: topic T: {reason}")
 
 
 @every_case(("stored", "audience"), [((1, 3), "scripts"), ((1, 4), "all"), ((20, 23), "scripts"), ((10, 13), "all")])

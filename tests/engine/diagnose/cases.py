@@ -464,11 +464,9 @@ def silent_cases() -> Iterator[tuple[str, Case]]:
 Rates = Mapping[str, tuple[float, float]]
 
 
-def rated(
-    rates: Sequence[Rates], reporting: Mapping[str, Reporting] | None = None, group: ClusterSnapshot = PAIR
-) -> Looks:
+def rated(rates: Sequence[Rates], by_id: Mapping[str, Reporting] | None = None, group: ClusterSnapshot = PAIR) -> Looks:
     looks = []
-    for look, its in zip(watched(group, reporting=reporting), rates, strict=True):
+    for look, its in zip(watched(group, reporting=by_id), rates, strict=True):
         statuses = {topic: ConsumeStatus(20.0, ok, failed, 0, ok + failed) for topic, (ok, failed) in its.items()}
         looks.append(evidence(look, "x", statuses=statuses))
     return tuple(looks)
